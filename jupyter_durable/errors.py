@@ -1,0 +1,161 @@
+"""The errors of jupyter_durable, as one tree.
+
+::
+
+    DurableError (Exception)             every error below has facts as attributes and says what to do next
+    ├── UsageError                       bad flags, names, options: nothing has happened yet
+    │   ├── NotInRun                     a word that needs a run was used outside of one
+    │   └── RunEnded                     a step was called after its execution had ended
+    ├── LogError                         the log cannot be used as asked
+    │   ├── LogUnusable                  cannot be created, read or written (rights, full disk, file system)
+    │   ├── LogDamaged                   bytes that were written are missing or changed
+    │   ├── LogTooNew                    written by a newer version of jupyter_durable
+    │   ├── LogUntrusted                 written with another person's key, or changed by somebody without the key
+    │   └── BranchBusy                   another execution holds this branch
+    ├── ReplayError                      history and program do not fit; no effect was made
+    │   ├── NondeterminismError          nothing recorded changed, and still the program asks for something else
+    │   ├── DecisionNeeded               after an edit: finished or in-doubt steps that a person must settle
+    │   ├── InDoubtError                 a step has an intent and no end, and its policy forbids to guess
+    │   ├── HiddenEffectError            a live step would read what an earlier, replayed step changed in place
+    │   └── ReplayOnlyError              `--replay-only` met a step that history does not have
+    ├── ValueBoundaryError               the boundary of stored values
+    │   ├── UnstorableValue              a value that cannot be stored, with the path to the offender
+    │   ├── UnloadableValue              a stored value that today's code cannot bring back
+    │   ├── Undigestable                 an argument that has no digest, so the call has no identity
+    │   └── ValueNotStored               a step is done, its value could not be stored; a person settles it
+    └── StepTimeout                      one attempt of a step took longer than its `timeout`
+
+    DurableControl (BaseException)       not errors: a cell's `except Exception` must not eat them
+    └── RunSealed                        the run has stopped; every further step refuses
+
+Messages name run, branch and step, what was recorded and what was asked, and what to do.
+They never contain the value of an argument: it may be a prompt or a key.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+class DurableError(Exception):
+    """Base of every error that jupyter_durable raises on purpose.
+
+    Attributes:
+        facts: what is known about the place of the error (``run``, ``branch``, ``step``, ``path`` and so on).
+    """
+
+    def __init__(self, message: str, **facts: Any) -> None:
+        super().__init__(message)
+        self.facts: dict[str, Any] = facts
+
+    def __getattr__(self, name: str) -> Any:
+        facts = self.__dict__.get("facts", {})
+        if name in facts:
+            return facts[name]
+        raise AttributeError(name)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (_rebuild, (type(self), self.args, self.facts))
+
+
+class DurableControl(BaseException):
+    """Base of what stops a run without being an error; ``except Exception`` lets it through."""
+
+    def __init__(self, message: str, **facts: Any) -> None:
+        super().__init__(message)
+        self.facts: dict[str, Any] = facts
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (_rebuild, (type(self), self.args, self.facts))
+
+
+def _rebuild(cls: type[Any], args: tuple[Any, ...], facts: dict[str, Any]) -> Any:
+    return cls(*args, **facts)
+
+
+class UsageError(DurableError):
+    """Something was asked in a way that cannot work; nothing has happened yet."""
+
+
+class NotInRun(UsageError):
+    """A word that needs a run was used outside of one."""
+
+
+class RunEnded(UsageError):
+    """A step was called after its execution had ended; it was not executed."""
+
+
+class LogError(DurableError):
+    """The log cannot be used as asked."""
+
+
+class LogUnusable(LogError):
+    """The log cannot be created, read or written."""
+
+
+class LogDamaged(LogError):
+    """Bytes of the log are missing or changed. Facts: ``file``, ``line`` (from 1), ``readable`` (events before it)."""
+
+
+class LogTooNew(LogError):
+    """The log was written by a newer version."""
+
+
+class LogUntrusted(LogError):
+    """The log was written with another key, or changed by somebody without it; nothing of it is loaded."""
+
+
+class BranchBusy(LogError):
+    """Another live execution holds the branch. Facts: ``pid``, ``host``, ``notebook``, ``since``."""
+
+
+class ReplayError(DurableError):
+    """History and program do not fit together; no effect was made."""
+
+
+class NondeterminismError(ReplayError):
+    """Nothing recorded changed, and still the program asks for something else than history has."""
+
+
+class DecisionNeeded(ReplayError):
+    """After an edit there are steps about which a person must decide. Fact: ``steps`` (their labels)."""
+
+
+class InDoubtError(ReplayError):
+    """A step was begun and its end is not known; its policy forbids to guess."""
+
+
+class HiddenEffectError(ReplayError):
+    """A live step would read what a replayed step had changed in place on the first run."""
+
+
+class ReplayOnlyError(ReplayError):
+    """``--replay-only`` met a step that history does not have; nothing was executed."""
+
+
+class ValueBoundaryError(DurableError):
+    """A value cannot cross the boundary between program and log."""
+
+
+class UnstorableValue(ValueBoundaryError):
+    """A value cannot be stored. Facts: ``path`` (such as ``result['client']``), ``type``, ``advice``."""
+
+
+class UnloadableValue(ValueBoundaryError):
+    """A stored value cannot come back with today's code. Facts: ``missing``, ``reason``."""
+
+
+class Undigestable(ValueBoundaryError):
+    """A value has no digest that is equal in every process. Facts: ``path``, ``type``."""
+
+
+class ValueNotStored(ValueBoundaryError):
+    """A step is done, but its value could not be stored; a person settles it with ``%durable settle``."""
+
+
+class StepTimeout(DurableError, TimeoutError):
+    """One attempt of a step took longer than its ``timeout``."""
+
+
+class RunSealed(DurableControl):
+    """The run has stopped (it needs a decision, or it was interrupted); no further step is executed."""

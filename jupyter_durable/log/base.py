@@ -1,0 +1,132 @@
+"""What the engine asks of a log: one protocol, kept by every storage and proved by one contract suite.
+
+A log holds executions; an execution is one writer's stretch of one branch. The engine never sees
+journals, databases or blobs, only `EventLog`, `Writer` and the records of this file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal, Protocol
+
+from jupyter_durable.events import AnyEvent, ExecutionHeader, Head, Outcome, Recorded
+
+Durability = Literal["power", "process"]
+"""``power``: survives loss of power (flushed before each effect). ``process``: survives the death of the process."""
+
+
+@dataclass(frozen=True, slots=True)
+class Holder:
+    """Who holds a branch, as far as is known."""
+
+    pid: int
+    host: str
+    notebook: str
+    since: float
+    """Seconds since 1970-01-01 UTC."""
+
+
+@dataclass(frozen=True, slots=True)
+class ExecutionRecord:
+    """One execution as a listing shows it; made without reading what lies between its first and last line."""
+
+    header: ExecutionHeader
+    started: float
+    last: Head
+    """The last whole line: what a following execution continues."""
+    outcome: Outcome | None
+    """``None`` while it runs, and for ever if it was killed."""
+    ended: float | None
+    running: bool
+    """Its branch is locked and it is the newest execution of the branch and has no outcome."""
+    folded: bool
+    """The whole execution lies in the database and its journal is gone."""
+    torn: int = 0
+    """Bytes of a torn last line that were left out."""
+
+
+class Writer(Protocol):
+    """Appends the events of one execution. Safe to call from several threads."""
+
+    @property
+    def execution(self) -> str: ...
+
+    @property
+    def head(self) -> Head:
+        """The last line written."""
+        ...
+
+    def append(self, event: AnyEvent) -> int:
+        """Write one event and return its seq. After return it survives the death of the process.
+
+        Raises:
+            LogUnusable: the file system refused (full, read-only, gone). Nothing of the event counts as written,
+                and every later append raises too.
+        """
+        ...
+
+    def flush(self) -> None:
+        """Make everything appended so far survive loss of power. Returns at once if nothing is unflushed."""
+        ...
+
+    def put_blob(self, content: bytes) -> str:
+        """Store (compressed if that helps) and flush a blob, return its digest. Equal content is stored once."""
+        ...
+
+    def close(self) -> None:
+        """Flush, release the branch, close files. Idempotent."""
+        ...
+
+
+class EventLog(Protocol):
+    """A store of histories. Opening one runs nothing and loads no value."""
+
+    @property
+    def location(self) -> str:
+        """Where it is, in words for people."""
+        ...
+
+    def executions(self, run: str | None = None) -> list[ExecutionRecord]:
+        """All executions (of a run), oldest first. A damaged journal is left out here and raises in `history`;
+        `damage` lists it."""
+        ...
+
+    def damage(self) -> list[str]:
+        """Sentences about files that cannot be read whole, for ``doctor`` and listings."""
+        ...
+
+    def history(self, branch: str) -> Iterator[Recorded]:
+        """Events of a branch in order of seq, verified: the chain of executions is followed back to the root.
+
+        Lines that a later execution does not continue (*late* lines) are left out.
+
+        Raises:
+            LogDamaged, LogTooNew, LogUntrusted.
+        """
+        ...
+
+    def begin(self, header: ExecutionHeader) -> Writer:
+        """Take the branch and write the first line (ExecutionStarted with ``header``, seq ``head.seq + 1`` or 0).
+
+        Raises:
+            BranchBusy: another live execution holds the branch; at once, never after waiting.
+            LogUnusable: nothing can be written here.
+        """
+        ...
+
+    def holder(self, branch: str) -> Holder | None:
+        """Who holds the branch right now; ``None`` if nobody does. Takes no lock."""
+        ...
+
+    def read_blob(self, digest: str) -> bytes:
+        """Content of a blob, verified against its digest.
+
+        Raises:
+            LogDamaged: it is missing or changed.
+        """
+        ...
+
+    def fold(self) -> int:
+        """Move what journals hold into the place that is queried; return the number of events moved."""
+        ...
