@@ -23,7 +23,7 @@ class Struct(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     """Base of everything that is written into a log."""
 
 
-class Payload(Struct, kw_only=True):
+class Payload(Struct, frozen=True, kw_only=True):
     """The stored form of one value. It is JSON text, inline in ``data`` or, when large, in a blob."""
 
     codec: Literal["json", "tagged"] = "json"
@@ -38,7 +38,7 @@ class Payload(Struct, kw_only=True):
     """Bytes of the JSON text and of its blobs before compression; left 0 for an inline text without blobs."""
 
 
-class ErrorInfo(Struct, kw_only=True):
+class ErrorInfo(Struct, frozen=True, kw_only=True):
     """An exception as it is stored: readable without loading anything, and restorable where possible."""
 
     type: str
@@ -50,7 +50,7 @@ class ErrorInfo(Struct, kw_only=True):
     """The exception as a value, verified by loading; absent if it cannot be rebuilt."""
 
 
-class Head(Struct, kw_only=True):
+class Head(Struct, frozen=True, kw_only=True):
     """The point in a history that an execution continues: the last line it has read."""
 
     execution: str
@@ -59,7 +59,7 @@ class Head(Struct, kw_only=True):
     """Checksum of that line (hexadecimal), so that a lost or changed line is noticed."""
 
 
-class Origin(Struct, kw_only=True):
+class Origin(Struct, frozen=True, kw_only=True):
     """The branch that a branch was made from, and where."""
 
     branch: str
@@ -68,7 +68,7 @@ class Origin(Struct, kw_only=True):
     """Last event of the origin that was visible when the branch was made."""
 
 
-class ExecutionHeader(Struct, kw_only=True):
+class ExecutionHeader(Struct, frozen=True, kw_only=True):
     """What an execution knew when it began: identity, code, inputs and circumstances."""
 
     format: int
@@ -117,7 +117,7 @@ class ExecutionHeader(Struct, kw_only=True):
     """Id of the key that signs the lines (not the key)."""
 
 
-class Unstored(Struct, kw_only=True):
+class Unstored(Struct, frozen=True, kw_only=True):
     """Why a value could not be stored, and what was saved of it."""
 
     path: str
@@ -128,7 +128,7 @@ class Unstored(Struct, kw_only=True):
     """A plainer form of the value (JSON projection or text)."""
 
 
-class AttemptInfo(Struct, kw_only=True):
+class AttemptInfo(Struct, frozen=True, kw_only=True):
     """One failed try of a step that was, or may be, tried again."""
 
     error: ErrorInfo
@@ -138,7 +138,7 @@ class AttemptInfo(Struct, kw_only=True):
     """Inner steps (seq of their start) whose failure ended this attempt."""
 
 
-class Adopted(Struct, kw_only=True):
+class Adopted(Struct, frozen=True, kw_only=True):
     """A result taken over from the branch of origin."""
 
     execution: str
@@ -149,7 +149,7 @@ class Adopted(Struct, kw_only=True):
     error: ErrorInfo | None = None
 
 
-class Settlement(Struct, kw_only=True):
+class Settlement(Struct, frozen=True, kw_only=True):
     """What a person said about a step that was in doubt or whose value was not stored."""
 
     choice: Literal["rerun", "value", "fail"]
@@ -157,7 +157,7 @@ class Settlement(Struct, kw_only=True):
     payload: Payload | None = None
 
 
-class Decision(Struct, kw_only=True):
+class Decision(Struct, frozen=True, kw_only=True):
     """What a person said about finished steps after an edit."""
 
     reuse: Literal["all", "pure", "none"]
@@ -166,7 +166,7 @@ class Decision(Struct, kw_only=True):
     """Names of the steps that it speaks of; empty for all."""
 
 
-class Notice(Struct, kw_only=True):
+class Notice(Struct, frozen=True, kw_only=True):
     """Something that the user was told once."""
 
     kind: Literal["mutated_argument", "mutated_global", "order_relaxed", "unstored", "not_comparable", "note"]
@@ -174,7 +174,7 @@ class Notice(Struct, kw_only=True):
     names: tuple[str, ...] = ()
 
 
-class Outcome(Struct, kw_only=True):
+class Outcome(Struct, frozen=True, kw_only=True):
     """How an execution ended."""
 
     status: Literal["completed", "failed", "interrupted", "stopped", "decided"]
@@ -188,7 +188,7 @@ class Outcome(Struct, kw_only=True):
     live: int = 0
 
 
-class OutputItem(Struct, kw_only=True):
+class OutputItem(Struct, frozen=True, kw_only=True):
     """One piece of output that a step wrote."""
 
     kind: Literal["stdout", "stderr", "display"]
@@ -197,22 +197,22 @@ class OutputItem(Struct, kw_only=True):
     """For ``display``: the MIME bundle."""
 
 
-class Event(Struct, kw_only=True, tag_field="type"):
+class Event(Struct, frozen=True, kw_only=True, tag_field="type"):
     """Base of all events."""
 
     at: float
     """Seconds since 1970-01-01 UTC."""
 
 
-class ExecutionStarted(Event, kw_only=True, tag="execution_started"):
+class ExecutionStarted(Event, frozen=True, kw_only=True, tag="execution_started"):
     data: ExecutionHeader
 
 
-class ExecutionEnded(Event, kw_only=True, tag="execution_ended"):
+class ExecutionEnded(Event, frozen=True, kw_only=True, tag="execution_ended"):
     data: Outcome
 
 
-class StepStarted(Event, kw_only=True, tag="step_started"):
+class StepStarted(Event, frozen=True, kw_only=True, tag="step_started"):
     """Intent: written, and flushed, before the body of the step runs."""
 
     name: str
@@ -233,20 +233,20 @@ class StepStarted(Event, kw_only=True, tag="step_started"):
     """Why it was executed, if it was not simply new."""
 
 
-class StepCompleted(Event, kw_only=True, tag="step_completed"):
+class StepCompleted(Event, frozen=True, kw_only=True, tag="step_completed"):
     step: int
     """``seq`` of its StepStarted, in the same execution."""
     data: Payload
 
 
-class StepNotStored(Event, kw_only=True, tag="step_not_stored"):
+class StepNotStored(Event, frozen=True, kw_only=True, tag="step_not_stored"):
     """The body has run and returned, and its value could not be stored."""
 
     step: int
     data: Unstored
 
 
-class StepFailed(Event, kw_only=True, tag="step_failed"):
+class StepFailed(Event, frozen=True, kw_only=True, tag="step_failed"):
     """The body raised and no retry is left."""
 
     step: int
@@ -254,7 +254,7 @@ class StepFailed(Event, kw_only=True, tag="step_failed"):
     data: AttemptInfo
 
 
-class AttemptFailed(Event, kw_only=True, tag="attempt_failed"):
+class AttemptFailed(Event, frozen=True, kw_only=True, tag="attempt_failed"):
     """The body raised and will be tried again."""
 
     step: int
@@ -262,19 +262,19 @@ class AttemptFailed(Event, kw_only=True, tag="attempt_failed"):
     data: AttemptInfo
 
 
-class StepCancelled(Event, kw_only=True, tag="step_cancelled"):
+class StepCancelled(Event, frozen=True, kw_only=True, tag="step_cancelled"):
     """The program cancelled the step; on replay it receives CancelledError again."""
 
     step: int
 
 
-class StepInterrupted(Event, kw_only=True, tag="step_interrupted"):
+class StepInterrupted(Event, frozen=True, kw_only=True, tag="step_interrupted"):
     """The stop button, or the end of the cell, cut the step: it is in doubt."""
 
     step: int
 
 
-class StepAdopted(Event, kw_only=True, tag="step_adopted"):
+class StepAdopted(Event, frozen=True, kw_only=True, tag="step_adopted"):
     """A step whose result was taken over from the branch of origin; start and end in one."""
 
     name: str
@@ -288,23 +288,23 @@ class StepAdopted(Event, kw_only=True, tag="step_adopted"):
     data: Adopted
 
 
-class StepSettled(Event, kw_only=True, tag="step_settled"):
+class StepSettled(Event, frozen=True, kw_only=True, tag="step_settled"):
     """A person settled the step whose StepStarted has this ``seq`` (anywhere in the branch's history)."""
 
     step: int
     data: Settlement
 
 
-class Decided(Event, kw_only=True, tag="decided"):
+class Decided(Event, frozen=True, kw_only=True, tag="decided"):
     data: Decision
 
 
-class Noticed(Event, kw_only=True, tag="noticed"):
+class Noticed(Event, frozen=True, kw_only=True, tag="noticed"):
     step: int = -1
     data: Notice
 
 
-class StepOutput(Event, kw_only=True, tag="step_output"):
+class StepOutput(Event, frozen=True, kw_only=True, tag="step_output"):
     """What a step wrote to stdout, stderr and the display; comes before its end."""
 
     step: int

@@ -1,0 +1,152 @@
+"""The vocabulary of replay: the place of a call, the call, the verdicts about it, the policy of an execution."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+from jupyter_durable import errors
+from jupyter_durable.history import Entry, Key, inner_scope
+
+Reuse = Literal["ask", "all", "pure", "none"]
+"""What a person said about finished steps after a difference; ``ask``: nothing yet."""
+
+
+class Place:
+    """Where calls are made: the cell, a task or thread that it started, or the body of a step.
+
+    Numbers are taken here, at the call and before the first await, so they do not depend on who finishes first.
+    """
+
+    __slots__ = ("_children", "_occurrences", "bound", "is_step", "parent", "path", "retried", "tainted")
+
+    def __init__(self, path: str = "", parent: Place | None = None, *, is_step: bool = False) -> None:
+        self.path = path
+        self.parent = parent
+        self.is_step = is_step
+        self.bound: str | None = "" if parent is None else None
+        """The recorded scope that this place has turned out to be; ``None`` until its first match."""
+        self.tainted: bool = parent.tainted if parent is not None else False
+        self.retried: frozenset[int] = frozenset()
+        """For the body of a step: inner steps whose failure ended an earlier attempt of this execution."""
+        self._children: dict[str, int] = {}
+        self._occurrences: dict[tuple[str, str], int] = {}
+
+    def child(self, what: str) -> Place:
+        """The place of a task or thread; ``what`` is its function and the digest of its arguments."""
+        what = what.replace("/", "∕").replace(".", "·")
+        k = self._children.get(what, 0)
+        self._children[what] = k + 1
+        element = f"{what}.{k}"
+        return Place(f"{self.path}/{element}" if self.path else element, self)
+
+    def body(self, key: Key) -> Place:
+        """The place of the body of a step that was called here; a fresh one for every attempt."""
+        place = Place(inner_scope(key), self, is_step=True)
+        if self.bound is not None:
+            place.bound = inner_scope(key._replace(scope=self.bound))
+        return place
+
+    def occurrence(self, name: str, digest: str) -> int:
+        """How many equal calls were made here before; counts this one."""
+        what = (name, digest)
+        n = self._occurrences.get(what, 0)
+        self._occurrences[what] = n + 1
+        return n
+
+    def taint(self) -> None:
+        """Mark that what happens here from now on comes after a difference."""
+        self.tainted = True
+
+    def finished(self) -> None:
+        """The task or body has ended and its result may be consumed by whoever started it."""
+        if self.tainted and self.parent is not None:
+            self.parent.tainted = True
+
+
+@dataclass(slots=True)
+class Call:
+    """A step call as replay sees it."""
+
+    place: Place
+    name: str
+    digest: str
+    n: int
+    evidence: str = ""
+    kind: str = "step"
+    pure: bool = False
+    at_most_once: bool = False
+    rerun: Literal["ask", "always", "reuse"] = "ask"
+
+    @property
+    def key(self) -> Key:
+        """The key under which a live execution of this call is recorded."""
+        scope = self.place.bound if self.place.bound is not None else self.place.path
+        return Key(scope, self.name, self.digest, self.n)
+
+    @property
+    def label(self) -> str:
+        """The call as people say it."""
+        return f"`{self.name}`" if self.n == 0 else f"`{self.name}#{self.n}`"
+
+
+@dataclass(slots=True, frozen=True)
+class Recorded:
+    """Return (or raise) what the branch's own history holds."""
+
+    entry: Entry
+    why: str = "recorded"
+
+
+@dataclass(slots=True, frozen=True)
+class Adopt:
+    """Take over what the branch of origin holds, and write that down."""
+
+    entry: Entry
+    why: str
+
+
+@dataclass(slots=True, frozen=True)
+class Execute:
+    """Run the body."""
+
+    why: str = ""
+    """Empty for a step that is simply new."""
+    entry: Entry | None = None
+    """The unfinished entry that this execution continues, if there is one."""
+
+
+@dataclass(slots=True, frozen=True)
+class Branch:
+    """The own history was made by other code or inputs than today's: go on, on a branch made from it."""
+
+    reason: str
+
+
+@dataclass(slots=True, frozen=True)
+class Stop:
+    """Nothing may be executed before a person has decided."""
+
+    error: type[errors.ReplayError] | type[errors.ValueNotStored]
+    message: str
+    entries: tuple[Entry, ...] = ()
+
+
+Verdict = Recorded | Adopt | Execute | Branch | Stop
+
+
+@dataclass(slots=True)
+class Policy:
+    """What the user asked of this execution as a whole."""
+
+    replay_only: bool = False
+    strict: bool = False
+    reuse: Reuse = "ask"
+    from_step: str = ""
+    """Name (or number) of the step from which on nothing is reused."""
+    causes: tuple[str, ...] = ()
+    """Nondeterministic calls found in the cell's glue code, for messages."""
+    mentions: frozenset[str] = frozenset()
+    """Names that the cell's code mentions, to see which recorded steps it may still ask for."""
+    reused_names: dict[str, Reuse] = field(default_factory=dict)
+    """Decisions about single steps, by name."""

@@ -1,0 +1,360 @@
+"""The history of one branch as an index: which steps it holds, how each ended, in which order.
+
+Pure: built from `Recorded` events alone, in any number of portions. Applying a prefix of a history and
+then the rest gives the same index as applying all of it at once (`tests/test_history.py`).
+
+An *entry* is one step of the program. Several events, perhaps of several executions, belong to it: an
+intent, failed attempts, an intent again after a crash, an end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Literal, NamedTuple
+
+from jupyter_durable.events import (
+    Adopted,
+    AttemptFailed,
+    Decided,
+    Decision,
+    ErrorInfo,
+    ExecutionEnded,
+    ExecutionHeader,
+    ExecutionStarted,
+    Notice,
+    Noticed,
+    Outcome,
+    OutputItem,
+    Payload,
+    Recorded,
+    Settlement,
+    StepAdopted,
+    StepCancelled,
+    StepCompleted,
+    StepFailed,
+    StepInterrupted,
+    StepNotStored,
+    StepOutput,
+    StepSettled,
+    StepStarted,
+    Unstored,
+)
+
+State = Literal["open", "completed", "not_stored", "failed", "cancelled", "interrupted"]
+"""How the newest intent of an entry ended; ``open``: it has no end (in doubt, unless it runs right now)."""
+
+
+class Key(NamedTuple):
+    """What makes a call the same call on replay."""
+
+    scope: str
+    name: str
+    digest: str
+    n: int
+
+
+class Entry:
+    """One step of the program as history knows it."""
+
+    __slots__ = (
+        "adopted",
+        "attempts",
+        "begun",
+        "caused_by",
+        "end",
+        "error",
+        "evidence",
+        "execution",
+        "inner_failures",
+        "key",
+        "kind",
+        "notices",
+        "outputs",
+        "payload",
+        "pure",
+        "seq",
+        "settlement",
+        "state",
+        "unstored",
+    )
+
+    def __init__(self, key: Key, seq: int, execution: str, evidence: str, kind: str, pure: bool) -> None:
+        self.key = key
+        self.begun = seq
+        """Seq of the first intent: the step's place in the order of starts, and its number for people."""
+        self.seq = seq
+        """Seq of the newest intent."""
+        self.execution = execution
+        """Execution that wrote the newest intent or the end."""
+        self.evidence = evidence
+        self.kind = kind
+        self.pure = pure
+        self.state: State = "open"
+        self.end = -1
+        """Seq of the end; -1 while there is none."""
+        self.attempts = 0
+        """Attempts that failed."""
+        self.payload: Payload | None = None
+        self.error: ErrorInfo | None = None
+        self.unstored: Unstored | None = None
+        self.settlement: Settlement | None = None
+        self.adopted: Adopted | None = None
+        self.caused_by: tuple[int, ...] = ()
+        self.inner_failures: frozenset[int] = frozenset()
+        """Inner steps whose failure ended an earlier attempt: they are tried again, not raised again."""
+        self.outputs: tuple[OutputItem, ...] = ()
+        self.notices: tuple[Notice, ...] = ()
+
+    @property
+    def label(self) -> str:
+        """The step as people say it: ``search`` or ``search#2`` for the third equal call, and its number."""
+        name = self.key.name if self.key.n == 0 else f"{self.key.name}#{self.key.n}"
+        return f"`{name}` (step {self.begun})"
+
+    @property
+    def finished(self) -> bool:
+        """The body has run to an end that counts: a value, or a value that could not be stored."""
+        return self.state in ("completed", "not_stored")
+
+    def __repr__(self) -> str:
+        return f"<Entry {self.label} in {self.key.scope or 'cell'}: {self.state}>"
+
+
+def parent_scope(scope: str) -> str:
+    """The scope around a scope.
+
+    >>> parent_scope("fetch:a1b2.0/parse:9f00.1"), parent_scope("fetch:a1b2.0")
+    ('fetch:a1b2.0', '')
+    """
+    return scope.rpartition("/")[0]
+
+
+def stem(scope: str) -> str:
+    """A scope without the number among equals of its last element.
+
+    >>> stem("fetch:a1b2.0/parse:9f00.1")
+    'fetch:a1b2.0/parse:9f00'
+    """
+    return scope.rpartition(".")[0]
+
+
+class History:
+    """Index over the events of one branch."""
+
+    def __init__(self, events: Iterable[Recorded] = ()) -> None:
+        self.entries: dict[Key, Entry] = {}
+        self.scopes: dict[str, list[Entry]] = {}
+        """Scope -> its entries in order of their first start."""
+        self.siblings: dict[str, dict[str, None]] = {}
+        """Stem of a scope -> the scopes with that stem, in order of appearance (a dict as an ordered set)."""
+        self.by_seq: dict[int, Entry] = {}
+        """Seq of every intent of unfinished business, and of the newest intent of each entry -> entry."""
+        self.last_start: dict[str, int] = {}
+        """Scope -> seq of the last intent made in it."""
+        self.headers: list[ExecutionHeader] = []
+        self.outcome: Outcome | None = None
+        """How the newest execution ended; ``None`` if it did not."""
+        self.decisions: list[Decision] = []
+        self.notices: list[tuple[int, Notice]] = []
+        self.stalled = 0
+        """How many of the newest executions in a row were cut without having recorded any end of a step."""
+        self.seq = -1
+        self._progress = False
+        self.extend(events)
+
+    def extend(self, events: Iterable[Recorded]) -> None:
+        """Apply further events, in order of seq."""
+        for recorded in events:
+            self.apply(recorded.seq, recorded.event)
+
+    def apply(self, seq: int, event: object) -> None:
+        """Apply one event."""
+        self.seq = seq
+        if isinstance(event, StepStarted):
+            self._started(seq, event)
+            return
+        if isinstance(event, ExecutionStarted):
+            self._execution_started(event.data)
+            return
+        self._progress = True
+        if isinstance(event, StepCompleted):
+            entry = self._end(event.step, seq, "completed")
+            entry.payload = event.data
+        elif isinstance(event, StepAdopted):
+            self._adopted(seq, event)
+        elif isinstance(event, StepOutput):
+            self.by_seq[event.step].outputs += event.data
+        elif isinstance(event, AttemptFailed | StepFailed):
+            self._failed(seq, event)
+        elif isinstance(event, StepNotStored):
+            entry = self._end(event.step, seq, "not_stored")
+            entry.unstored = event.data
+        elif isinstance(event, StepCancelled):
+            self._end(event.step, seq, "cancelled")
+        elif isinstance(event, StepInterrupted):
+            self._end(event.step, seq, "interrupted")
+        else:
+            self._rare(event)
+
+    def _rare(self, event: object) -> None:
+        if isinstance(event, ExecutionEnded):
+            self.outcome = event.data
+            self.stalled = 0
+        elif isinstance(event, Decided):
+            self.decisions.append(event.data)
+        elif isinstance(event, Noticed):
+            self.notices.append((event.step, event.data))
+            if (entry := self.by_seq.get(event.step)) is not None:
+                entry.notices += (event.data,)
+        elif isinstance(event, StepSettled):
+            self._settled(event)
+
+    def _execution_started(self, header: ExecutionHeader) -> None:
+        if self.headers and self.headers[-1].purpose == "run":
+            cut = self.outcome is None and not self._progress
+            self.stalled = self.stalled + 1 if cut else 0
+        self.headers.append(header)
+        self.outcome = None
+        self._progress = False
+
+    @property
+    def stalled_now(self) -> int:
+        """`stalled`, with the newest execution counted as cut if it has no outcome."""
+        return self.stalled + (1 if self.headers and self.outcome is None and not self._progress else 0)
+
+    def _started(self, seq: int, event: StepStarted) -> None:
+        key = Key(event.scope, event.name, event.digest, event.n)
+        execution = self.headers[-1].execution if self.headers else ""
+        entry = self.entries.get(key)
+        if entry is None:
+            entry = self._new(key, seq, execution, event.evidence, event.kind, event.pure)
+        else:
+            entry.seq, entry.execution, entry.evidence, entry.pure = seq, execution, event.evidence, event.pure
+            entry.state, entry.end, entry.settlement = "open", -1, None
+            entry.payload = entry.error = entry.unstored = None
+        self.by_seq[seq] = entry
+        self.last_start[key.scope] = seq
+
+    def _new(self, key: Key, seq: int, execution: str, evidence: str, kind: str, pure: bool) -> Entry:
+        entry = Entry(key, seq, execution, evidence, kind, pure)
+        self.entries[key] = entry
+        in_scope = self.scopes.get(key.scope)
+        if in_scope is None:
+            in_scope = self.scopes[key.scope] = []
+            self._index_scope(key.scope)
+        in_scope.append(entry)
+        return entry
+
+    def _index_scope(self, scope: str) -> None:
+        """Enter a scope, and the scopes around it, among its siblings."""
+        while scope:
+            known = self.siblings.setdefault(stem(scope), {})
+            if scope in known:
+                return
+            known[scope] = None
+            scope = parent_scope(scope)
+
+    def _end(self, step: int, seq: int, state: State) -> Entry:
+        entry = self.by_seq[step]
+        entry.state, entry.end = state, seq
+        return entry
+
+    def _failed(self, seq: int, event: AttemptFailed | StepFailed) -> None:
+        final = isinstance(event, StepFailed)
+        entry = self.by_seq[event.step]
+        entry.attempts += 1
+        entry.error, entry.caused_by = event.data.error, event.data.caused_by
+        entry.inner_failures |= frozenset(event.data.caused_by)
+        if final:
+            entry.state, entry.end = "failed", seq
+
+    def _adopted(self, seq: int, event: StepAdopted) -> None:
+        key = Key(event.scope, event.name, event.digest, event.n)
+        entry = self.entries.get(key)
+        if entry is None:
+            execution = self.headers[-1].execution if self.headers else ""
+            entry = self._new(key, seq, execution, event.evidence, event.kind, event.pure)
+        entry.adopted = event.data
+        entry.payload, entry.error = event.data.payload, event.data.error
+        entry.state = "completed" if event.data.payload is not None else "failed"
+        entry.seq = entry.end = seq
+        self.by_seq[seq] = entry
+        self.last_start[key.scope] = seq
+
+    def _settled(self, event: StepSettled) -> None:
+        entry = self.by_seq[event.step]
+        entry.settlement = event.data
+        if event.data.choice == "value":
+            entry.state, entry.payload = "completed", event.data.payload
+        elif event.data.choice == "rerun":
+            entry.state = "interrupted"
+        else:
+            entry.state = "failed"
+
+    # What replay asks --------------------------------------------------------------------------------------------
+
+    def ended_the_execution(self, entry: Entry) -> bool:
+        """Whether the failure of this entry is the one to be tried again, not raised again.
+
+        It is, if it itself ended the newest execution; or if that execution was cut and nothing was begun after
+        the failure in the same scope or around it, so that nobody can have caught it and gone on.
+        """
+        if self.outcome is not None:
+            return entry.seq in self.outcome.failed
+        scope = entry.key.scope
+        while self.last_start.get(scope, -1) < entry.end:
+            if not scope:
+                return True
+            scope = parent_scope(scope)
+        return False
+
+    def completed_branch(self) -> bool:
+        """Whether the newest execution that ran the cell came to its end."""
+        return self.outcome is not None and self.outcome.status == "completed"
+
+    def after(self, entry: Entry) -> list[Entry]:
+        """Finished entries of the same scope that began after an entry."""
+        return [e for e in self.scopes.get(entry.key.scope, ()) if e.begun > entry.begun and e.finished]
+
+    def order(self) -> list[tuple[Entry, bool]]:
+        """Starts (``False``) and ends (``True``) in recorded order, as a replay meets them.
+
+        What lies inside a step that has its value is left out: its body does not run again.
+        """
+        done = {inner_scope(e.key) for e in self.entries.values() if e.finished and inner_scope(e.key) in self._outer()}
+        moments: list[tuple[int, Entry, bool]] = []
+        for scope, entries in self.scopes.items():
+            if done and _inside(scope, done):
+                continue
+            for entry in entries:
+                moments.append((entry.begun, entry, False))
+                if entry.end >= 0:
+                    moments.append((entry.end, entry, True))
+        moments.sort(key=lambda m: (m[0], m[2]))
+        return [(entry, is_end) for _, entry, is_end in moments]
+
+    def _outer(self) -> set[str]:
+        scopes: set[str] = set()
+        for scope in self.scopes:
+            while scope and scope not in scopes:
+                scopes.add(scope)
+                scope = parent_scope(scope)
+        return scopes
+
+
+def inner_scope(key: Key) -> str:
+    """The scope that a step opens for what its body does.
+
+    >>> inner_scope(Key("", "review", "kP3xQw9aB1cD2eF3gH4iJ5", 1))
+    'review:kP3xQw.1'
+    """
+    own = f"{key.name}:{key.digest[:6]}.{key.n}"
+    return f"{key.scope}/{own}" if key.scope else own
+
+
+def _inside(scope: str, done: set[str]) -> bool:
+    while scope:
+        if scope in done:
+            return True
+        scope = parent_scope(scope)
+    return False

@@ -1,0 +1,350 @@
+"""What to do about a call: return what is recorded, take it over, execute it, or stop. Pure.
+
+`Replay.ask` knows no clock, does no I/O and changes nothing outside of its own bookkeeping; the runner acts
+on the verdict. Three histories of thought meet here:
+
+* the branch's *own* history: what it holds is returned; what contradicts it is nondeterminism;
+* the history of the *origin*, if the branch was made because code or inputs changed: what comes before the
+  first difference is taken over, what comes after it only by the rules of `Replay._after_difference`;
+* neither knows the call: it is new and is executed.
+
+A difference is *causal*: it taints the place (task, thread or step body) that met it, what that place starts
+later, and whoever consumes its result. Twenty gathered chains and an edit in one leave nineteen untouched.
+"""
+
+from __future__ import annotations
+
+from jupyter_durable import errors
+from jupyter_durable.call import Adopt, Branch, Call, Execute, Place, Policy, Recorded, Reuse, Stop, Verdict
+from jupyter_durable.history import Entry, History, Key, inner_scope, parent_scope
+from jupyter_durable.matching import Matcher
+
+
+class Replay:
+    """The bookkeeping of one execution: what was served, what differs."""
+
+    def __init__(self, own: History, source: History | None = None, policy: Policy | None = None) -> None:
+        self.own = own
+        self.source = source
+        self.policy = policy or Policy()
+        self.differences: list[str] = []
+        """Sentences about the differences met, first one first."""
+        self.relaxed = False
+        """The order of parallel steps could not be kept on this replay."""
+        self.match = Matcher(own) if source is None else Matcher(own, source)
+
+    def ask(self, call: Call) -> Verdict:
+        """Decide about a call. The runner must act on the verdict before this place asks again."""
+        place = call.place
+        if place.bound is not None:
+            entry = self.own.entries.get(Key(place.bound, call.name, call.digest, call.n))
+            if entry is not None and self.match.is_served(entry):
+                entry = None
+        else:
+            entry = self.match.find(self.own, call)
+        if entry is not None:
+            return self._own(entry, call)
+        if (stop := self._contradiction(call)) is not None:
+            return stop
+        if self.source is not None:
+            return self._from_source(self.source, call)
+        if self.policy.replay_only:
+            return self._replay_only(call)
+        return Execute()
+
+    def begun(self, seq: int, event: object) -> None:
+        """A step inside a step was begun: a second attempt of the outer one in this execution may meet it again."""
+        self.own.apply(seq, event)
+        entry = self.own.by_seq[seq]
+        if not self.match.is_served(entry):
+            self.match.begun(self.own, entry)
+
+    def never_asked(self) -> list[Entry]:
+        """Finished entries of the own history that the program has not asked for, outside of finished steps."""
+        return [e for e, is_end in self.own.order() if not is_end and e.finished and not self.match.is_served(e)]
+
+    # The own history ---------------------------------------------------------------------------------------------
+
+    def _own(self, entry: Entry, call: Call) -> Verdict:
+        if call.evidence and entry.evidence and call.evidence != entry.evidence and entry.kind == "step":
+            return Branch(f"the code that {entry.label} depends on has changed")
+        if self._is_from(call, entry) and not call.place.tainted:
+            return Branch(f"asked to start again from {entry.label}")
+        self.match.serve(self.own, entry)
+        if self.source is not None:
+            self._retrace(self.source, entry, call.place)
+        if entry.state == "completed" or entry.state == "cancelled":
+            return Recorded(entry, "taken over from another branch" if entry.adopted else "recorded")
+        if entry.state == "not_stored":
+            return _not_stored(entry)
+        if entry.state == "failed" and not self._is_retried(self.own, entry, call):
+            return Recorded(entry, "recorded failure that the program caught")
+        return self._again(entry, call)
+
+    def _retrace(self, source: History, entry: Entry, place: Place) -> None:
+        """What earlier executions of this branch did with the origin holds for this one too: used up, or different."""
+        twin = source.entries.get(entry.key)
+        if twin is not None:
+            self.match.serve(source, twin)
+        if entry.adopted is None and (twin is None or twin.finished):
+            place.taint()
+
+    def _is_retried(self, history: History, entry: Entry, call: Call) -> bool:
+        if entry.settlement is not None and entry.settlement.choice == "fail":
+            return False
+        place: Place | None = call.place
+        while place is not None:
+            if place.is_step and (entry.seq in place.retried or entry.seq in _inner_failures(history, place)):
+                return True
+            place = place.parent
+        return history.ended_the_execution(entry)
+
+    def _again(self, entry: Entry, call: Call) -> Verdict:
+        """An entry without a value that must now be executed: in doubt, or a failure to be tried again."""
+        if self.policy.replay_only:
+            return self._replay_only(call)
+        if entry.state == "failed":
+            later = [e for e in self.own.after(entry) if not e.pure and not self.match.is_served(e)]
+            if later and self._reuse(entry.key.name) == "ask" and not entry.key.scope:
+                return Stop(
+                    errors.DecisionNeeded,
+                    f"{entry.label} failed and ended the cell, and would now be tried again. {_listed(later)} finished "
+                    f"after it on another way through the cell, and may not be asked for this time. Say whether the "
+                    f"results stay valid: `%durable decide reuse` (go on, and use them where they are asked for) or "
+                    f"`%durable decide rerun` (go on, and execute them again).",
+                    (entry, *later),
+                )
+            return Execute(f"tried again: attempt {entry.attempts} failed", entry)
+        settled = entry.settlement is not None and entry.settlement.choice == "rerun"
+        if call.at_most_once and not settled:
+            return Stop(
+                errors.InDoubtError,
+                f"{entry.label} was begun and its end is not known (the process died or was stopped in it), and it is "
+                f"declared `at_most_once`. Say what happened: `%durable settle {entry.begun} rerun`, "
+                f"`%durable settle {entry.begun} value EXPRESSION`, or `%durable settle {entry.begun} fail`.",
+                (entry,),
+            )
+        why = "begun before, end not known" if entry.state == "open" else "interrupted before its end"
+        return Execute("a person said: run it again" if settled else why, entry)
+
+    def _contradiction(self, call: Call) -> Verdict | None:
+        """The own history has something else to come in this place: stop before any effect."""
+        place = call.place
+        scopes = self.match.candidates(self.own, place)
+        if not scopes:
+            return None
+        scope = scopes[0]
+        waiting = self.match.unserved(self.own, scope)
+        if not waiting:
+            return None
+        first = waiting[0]
+        same_name = next((e for e in waiting if e.key.name == call.name), None)
+        asked = f"{call.label} with other arguments" if same_name is not None else call.label
+        where = f" in {scope}" if scope else ""
+        if self.own.completed_branch():
+            if not self.policy.causes:
+                return Branch(f"history has {first.label}{where}, the cell asks for {asked}: an outside input changed")
+            return Stop(
+                errors.DecisionNeeded,
+                f"This cell has completed before. History has {first.label}{where} at this point; the cell now asks "
+                f"for {asked}.{self._likely()} Nothing was executed. `%%durable --from {first.key.name}` goes on from "
+                f"here on a new branch; `%%durable --fresh` starts again.",
+                (first,),
+            )
+        return Stop(
+            errors.NondeterminismError,
+            f"Code and inputs are as recorded, and still the cell asks for something else{where}: recorded is "
+            f"{first.label} ({_state(first)}), asked is {asked}. Nothing was executed.{self._likely()} Put what may "
+            f"differ from run to run into a step, or use `durable.now()`, `durable.random()`, `durable.uuid()`. Then "
+            f"run the cell again; `--from {first.key.name}` goes on from here on a new branch, `--fresh` starts again.",
+            (first,),
+        )
+
+    def _likely(self) -> str:
+        said = []
+        if self.relaxed:
+            said.append("the order of parallel steps could not be kept on this replay")
+        if self.policy.causes:
+            said.append("the cell calls " + ", ".join(f"`{c}`" for c in self.policy.causes) + " outside of a step")
+        for _, notice in self.own.notices:
+            if notice.kind in ("mutated_argument", "mutated_global"):
+                said.append(notice.message)
+        return f" Likely cause: {'; '.join(said)}." if said else ""
+
+    def _replay_only(self, call: Call) -> Stop:
+        return Stop(
+            errors.ReplayOnlyError,
+            f"`--replay-only` promises to execute nothing, and history has no result for {call.label}. "
+            f"Run the cell without the flag to go on from here.",
+        )
+
+    # The history of origin ---------------------------------------------------------------------------------------
+
+    def _from_source(self, source: History, call: Call) -> Verdict:
+        place = call.place
+        entry = self.match.find(source, call)
+        if entry is None:
+            return self._new_step(source, call)
+        if self._is_from(call, entry):
+            self._differ(place, f"asked to start again from {entry.label}")
+            self.match.serve(source, entry)
+            return self._live(call, f"from {entry.label} on")
+        changed = bool(call.evidence and entry.evidence and call.evidence != entry.evidence and entry.kind == "step")
+        if changed:
+            if self.policy.strict:
+                return self._strict(call, f"the code that {entry.label} depends on has changed")
+            self._differ(place, f"the code that {entry.label} depends on has changed")
+        if place.tainted:
+            return self._after_difference(source, entry, call, changed)
+        if entry.state in ("completed", "cancelled"):
+            self.match.serve(source, entry)
+            return Adopt(entry, "the same before the first difference")
+        if entry.state == "failed":
+            self.match.serve(source, entry)
+            if self._is_retried(source, entry, call):
+                return self._live(call, f"tried again: attempt {entry.attempts} failed")
+            return Adopt(entry, "recorded failure that the program caught")
+        return self._ask_person(source, [entry], call)
+
+    def _new_step(self, source: History, call: Call) -> Verdict:
+        place = call.place
+        scopes = self.match.candidates(source, place)
+        waiting = self.match.unserved(source, scopes[0]) if scopes else []
+        if not waiting:
+            return self._live(call, "")
+        if self.policy.strict:
+            return self._strict(call, f"recorded is {waiting[0].label}, asked is {call.label}")
+        same_name = next((e for e in waiting if e.key.name == call.name), None)
+        why = "other arguments than recorded" if same_name is not None else "not in the branch of origin"
+        if not place.tainted:
+            self._differ(place, f"recorded was {waiting[0].label}, the code now asks for {call.label}: {why}")
+        # A step put in front of finished ones: the question about those will come, so it comes before any effect.
+        asked_later = [e for e in waiting if e.key.name in self.policy.mentions and not self._settled_by_rule(e)]
+        known_name = any(e.key.name == call.name for e in source.entries.values())
+        if asked_later and not known_name:
+            return self._ask_person(source, asked_later, call)
+        return self._live(call, why)
+
+    def _after_difference(self, source: History, entry: Entry, call: Call, changed: bool) -> Verdict:
+        reuse = self._reuse(call.name)
+        if entry.kind != "step" and entry.state == "completed":
+            self.match.serve(source, entry)
+            return Adopt(entry, "recorded by place, not by what came before")
+        if entry.state == "failed":
+            self.match.serve(source, entry)
+            return self._live(call, "failed on the branch of origin")
+        if entry.state == "cancelled":
+            self.match.serve(source, entry)
+            return self._live(call, "cancelled on the branch of origin")
+        keep = self._keeps(entry, call, reuse, changed)
+        if keep is None:
+            later = [e for e in self.match.unserved(source, entry.key.scope) if e.begun > entry.begun]
+            at_stake = [entry, *(e for e in later if not self._settled_by_rule(e))]
+            return self._ask_person(source, at_stake, call)
+        self.match.serve(source, entry)
+        if keep and entry.state == "completed":
+            by_rule = call.pure and not changed
+            return Adopt(entry, "depends on nothing but its arguments" if by_rule else "a person said: reuse")
+        if keep and entry.state == "not_stored":
+            return _not_stored(entry)
+        return self._live(call, "its code changed" if changed else "comes after the first difference")
+
+    def _keeps(self, entry: Entry, call: Call, reuse: Reuse, changed: bool) -> bool | None:
+        """Whether a recorded result is used after a difference; ``None``: a person must say."""
+        if call.rerun == "always" or reuse == "none":
+            return False
+        if not entry.finished:
+            return None if reuse == "ask" else False
+        if reuse == "all" or call.rerun == "reuse":
+            return True
+        if call.pure:
+            return not changed
+        return False if reuse == "pure" else None
+
+    def _settled_by_rule(self, entry: Entry) -> bool:
+        """Whether nobody needs to be asked about an entry after a difference."""
+        if entry.kind != "step" or entry.state in ("failed", "cancelled"):
+            return True
+        if self._reuse(entry.key.name) != "ask":
+            return True
+        return entry.pure and entry.finished
+
+    def _reuse(self, name: str) -> Reuse:
+        return self.policy.reused_names.get(name, self.policy.reuse)
+
+    def _ask_person(self, source: History, at_stake: list[Entry], call: Call) -> Verdict:
+        if self.policy.replay_only:
+            return self._replay_only(call)
+        if at_stake and self._reuse(at_stake[0].key.name) != "ask" and not at_stake[0].finished:
+            self.match.serve(source, at_stake[0])
+            return self._live(call, "a person said: run it again")
+        doubt = [e for e in at_stake if not e.finished]
+        done = [e for e in at_stake if e.finished]
+        said = [f"The cell has changed: {self.differences[0]}." if self.differences else "The cell has changed."]
+        if done:
+            said.append(f"{_listed(done)} finished before the change and may depend on what changed.")
+        if doubt:
+            said.append(f"{_listed(doubt)} was begun before the change and its end is not known.")
+        said.append(
+            "Nothing of this was executed or reused. Say once what to do, and run the cell again: "
+            "`%durable decide reuse` (use the recorded results), `%durable decide rerun` (execute again; what is in "
+            "doubt too), `%%durable --fresh` (start a new branch with nothing reused), or put the old code back to "
+            "continue as it was."
+        )
+        return Stop(errors.DecisionNeeded, " ".join(said), tuple(at_stake))
+
+    def _live(self, call: Call, why: str) -> Verdict:
+        if self.policy.replay_only:
+            return self._replay_only(call)
+        return Execute(why)
+
+    def _strict(self, call: Call, what: str) -> Stop:
+        return Stop(
+            errors.DecisionNeeded,
+            f"`--strict` makes any difference an error: {what}. Nothing was executed at {call.label}. Put the old code "
+            f"or inputs back, or run the cell without the flag to make a branch from here.",
+        )
+
+    def _differ(self, place: Place, what: str) -> None:
+        if not place.tainted:
+            self.differences.append(what)
+        place.taint()
+
+    def _is_from(self, call: Call, entry: Entry) -> bool:
+        names = (call.name, call.label.strip("`"), str(entry.begun))
+        return self.policy.from_step in names and not call.place.tainted
+
+
+def _inner_failures(history: History, place: Place) -> frozenset[int]:
+    """Failures inside a step that ended one of its attempts in an earlier execution."""
+    path = place.bound or place.path
+    outer = next((e for e in history.scopes.get(parent_scope(path), ()) if inner_scope(e.key) == path), None)
+    return outer.inner_failures if outer is not None else frozenset()
+
+
+def _not_stored(entry: Entry) -> Stop:
+    reason = entry.unstored.reason if entry.unstored is not None else "its value could not be stored"
+    return Stop(
+        errors.ValueNotStored,
+        f"{entry.label} has run, its effect did happen, but its value was not stored: {reason} It is not executed again "
+        f"by itself. Say what to do: `%durable settle {entry.begun} salvage` (use the plainer form that was saved), "
+        f"`%durable settle {entry.begun} value EXPRESSION`, `%durable settle {entry.begun} rerun`, or "
+        f"`%durable settle {entry.begun} fail`.",
+        (entry,),
+    )
+
+
+def _listed(entries: list[Entry]) -> str:
+    shown = ", ".join(e.label for e in entries[:5])
+    return shown if len(entries) <= 5 else f"{shown} and {len(entries) - 5} more"
+
+
+def _state(entry: Entry) -> str:
+    return {
+        "open": "begun, end not known",
+        "completed": "completed",
+        "not_stored": "done, value not stored",
+        "failed": "failed",
+        "cancelled": "cancelled",
+        "interrupted": "interrupted",
+    }[entry.state]
