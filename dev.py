@@ -130,7 +130,9 @@ def prepare(word: str) -> None:
     if version is None:
         say(f"== environment: making {VENV.name} with Python {sys.version.split()[0]}")
         make = [sys.executable, "-m", "venv", "--clear", str(VENV)]
-        if subprocess.run(make, cwd=ROOT, check=False).returncode or not (version := version_inside()):
+        made = subprocess.run(make, cwd=ROOT, check=False).returncode == 0
+        version = version_inside() if made else None
+        if version is None:
             shutil.rmtree(VENV, ignore_errors=True)
             raise Failed(
                 "The virtual environment could not be made. Debian and Ubuntu keep the module apart: "
