@@ -85,6 +85,8 @@ class ExecutionHeader(Struct, frozen=True, kw_only=True):
     """What this execution continues; ``None`` for the first execution of a branch."""
     origin: Origin | None = None
     """Set on the first execution of a branch that was made from another."""
+    root: str = ""
+    """The branch at the root of this one's origins, itself if it has none; part of idempotency keys."""
     generation: int = 0
     """Rises by ``--fresh`` and by ``run again`` of finished steps; part of idempotency keys."""
     purpose: Literal["run", "decide"] = "run"
@@ -311,6 +313,14 @@ class StepOutput(Event, frozen=True, kw_only=True, tag="step_output"):
     data: tuple[OutputItem, ...]
 
 
+class TimerFired(Event, frozen=True, kw_only=True, tag="timer_fired"):
+    """An ``asyncio.sleep`` in glue code was over. It keeps the order of things on replay, and is no key of anything."""
+
+    scope: str = ""
+    n: int = 0
+    """How many sleeps were over before in this scope."""
+
+
 AnyEvent = (
     ExecutionStarted
     | ExecutionEnded
@@ -326,6 +336,7 @@ AnyEvent = (
     | Decided
     | Noticed
     | StepOutput
+    | TimerFired
 )
 """Every event of format 1."""
 

@@ -37,6 +37,7 @@ from jupyter_durable.events import (
     StepOutput,
     StepSettled,
     StepStarted,
+    TimerFired,
     Unstored,
 )
 
@@ -50,6 +51,13 @@ class Key(NamedTuple):
     scope: str
     name: str
     digest: str
+    n: int
+
+
+class TimerKey(NamedTuple):
+    """A sleep of glue code: the n-th that was begun in a scope."""
+
+    scope: str
     n: int
 
 
@@ -153,13 +161,16 @@ class History:
         """Scope -> seq of the last intent made in it."""
         self.headers: list[ExecutionHeader] = []
         self.outcome: Outcome | None = None
-        """How the newest execution ended; ``None`` if it did not."""
+        """How the newest execution that ran the cell ended; ``None`` if it did not."""
         self.decisions: list[Decision] = []
         self.notices: list[tuple[int, Notice]] = []
+        self.fired: dict[TimerKey, int] = {}
+        """Sleeps of glue code that were over, and when (seq)."""
         self.stalled = 0
         """How many of the newest executions in a row were cut without having recorded any end of a step."""
         self.seq = -1
         self._progress = False
+        self._decides = False
         self.extend(events)
 
     def extend(self, events: Iterable[Recorded]) -> None:
@@ -197,8 +208,11 @@ class History:
             self._rare(event)
 
     def _rare(self, event: object) -> None:
-        if isinstance(event, ExecutionEnded):
-            self.outcome = event.data
+        if isinstance(event, TimerFired):
+            self.fired[TimerKey(event.scope, event.n)] = self.seq
+        elif isinstance(event, ExecutionEnded):
+            if not self._decides:
+                self.outcome = event.data
             self.stalled = 0
         elif isinstance(event, Decided):
             self.decisions.append(event.data)
@@ -210,12 +224,14 @@ class History:
             self._settled(event)
 
     def _execution_started(self, header: ExecutionHeader) -> None:
-        if self.headers and self.headers[-1].purpose == "run":
+        before, self._decides = self._decides, header.purpose == "decide"
+        if self.headers and not before:
             cut = self.outcome is None and not self._progress
             self.stalled = self.stalled + 1 if cut else 0
         self.headers.append(header)
-        self.outcome = None
-        self._progress = False
+        if not self._decides:
+            self.outcome = None
+            self._progress = False
 
     @property
     def stalled_now(self) -> int:
@@ -316,22 +332,24 @@ class History:
         """Finished entries of the same scope that began after an entry."""
         return [e for e in self.scopes.get(entry.key.scope, ()) if e.begun > entry.begun and e.finished]
 
-    def order(self) -> list[tuple[Entry, bool]]:
+    def order(self) -> list[tuple[Entry | TimerKey, bool]]:
         """Starts (``False``) and ends (``True``) in recorded order, as a replay meets them.
 
         What lies inside a step that has its value is left out: its body does not run again.
         """
-        done = {inner_scope(e.key) for e in self.entries.values() if e.finished and inner_scope(e.key) in self._outer()}
-        moments: list[tuple[int, Entry, bool]] = []
+        outer = self._outer()
+        done = {inner for e in self.entries.values() if e.finished and (inner := inner_scope(e.key)) in outer}
+        moments: list[tuple[int, bool, Entry | TimerKey]] = []
         for scope, entries in self.scopes.items():
             if done and _inside(scope, done):
                 continue
             for entry in entries:
-                moments.append((entry.begun, entry, False))
+                moments.append((entry.begun, False, entry))
                 if entry.end >= 0:
-                    moments.append((entry.end, entry, True))
-        moments.sort(key=lambda m: (m[0], m[2]))
-        return [(entry, is_end) for _, entry, is_end in moments]
+                    moments.append((entry.end, True, entry))
+        moments += [(seq, True, key) for key, seq in self.fired.items() if not (done and _inside(key.scope, done))]
+        moments.sort(key=lambda moment: moment[:2])
+        return [(what, is_end) for _, is_end, what in moments]
 
     def _outer(self) -> set[str]:
         scopes: set[str] = set()

@@ -61,7 +61,8 @@ class Replay:
 
     def never_asked(self) -> list[Entry]:
         """Finished entries of the own history that the program has not asked for, outside of finished steps."""
-        return [e for e, is_end in self.own.order() if not is_end and e.finished and not self.match.is_served(e)]
+        starts = (what for what, is_end in self.own.order() if not is_end)
+        return [e for e in starts if isinstance(e, Entry) and e.finished and not self.match.is_served(e)]
 
     # The own history ---------------------------------------------------------------------------------------------
 
@@ -326,8 +327,8 @@ def _not_stored(entry: Entry) -> Stop:
     reason = entry.unstored.reason if entry.unstored is not None else "its value could not be stored"
     return Stop(
         errors.ValueNotStored,
-        f"{entry.label} has run, its effect did happen, but its value was not stored: {reason} It is not executed again "
-        f"by itself. Say what to do: `%durable settle {entry.begun} salvage` (use the plainer form that was saved), "
+        f"{entry.label} has run and its effect did happen, but its value was not stored: {reason} It is not executed "
+        f"again by itself. Say what to do: `%durable settle {entry.begun} salvage` (use the plainer form that was saved), "
         f"`%durable settle {entry.begun} value EXPRESSION`, `%durable settle {entry.begun} rerun`, or "
         f"`%durable settle {entry.begun} fail`.",
         (entry,),
