@@ -12,6 +12,7 @@
     │   ├── LogTooNew                    written by a newer version of jupyter_durable
     │   ├── LogUntrusted                 written with another person's key, or changed by somebody without the key
     │   └── BranchBusy                   another execution holds this branch
+    │       └── BranchMoved              another execution has continued it since it was read
     ├── ReplayError                      history and program do not fit; no effect was made
     │   ├── NondeterminismError          nothing recorded changed, and still the program asks for something else
     │   ├── DecisionNeeded               after an edit: finished or in-doubt steps that a person must settle
@@ -107,6 +108,10 @@ class LogUntrusted(LogError):
 
 class BranchBusy(LogError):
     """Another live execution holds the branch. Facts: ``pid``, ``host``, ``notebook``, ``since``."""
+
+
+class BranchMoved(BranchBusy):
+    """Another execution has continued the branch since it was read; read it again."""
 
 
 class ReplayError(DurableError):

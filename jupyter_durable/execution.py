@@ -116,7 +116,8 @@ class Execution:
         """Why no further step may run, once the run has stopped; empty before."""
         self.ended = False
         self.outcome: Outcome | None = None
-        self.on_closed: Callable[[Execution], None] = lambda _: None
+        self.on_closed: list[Callable[[Execution], None]] = []
+        """Called when the branch has been released."""
         self.in_flight: dict[int, Any] = {}
         """Seq of the intent -> attempt that runs right now."""
         self.stale: list[tuple[Any, str]] = []
@@ -211,12 +212,20 @@ class Execution:
 
     def append(self, event: AnyEvent) -> int:
         """Write an event; after return it survives the death of the process."""
-        return self.writer.append(event)
+        try:
+            return self.writer.append(event)
+        except errors.LogError as error:
+            self.sealed = str(error)
+            raise
 
     def flush(self) -> None:
         """Make everything so far survive loss of power, unless the run asked for less."""
         if self._flushes:
-            self.writer.flush()
+            try:
+                self.writer.flush()
+            except errors.LogError as error:
+                self.sealed = str(error)
+                raise
 
     async def flush_together(self) -> None:
         """The same with one flush for all steps that ask in this turn of the loop."""
@@ -224,7 +233,7 @@ class Execution:
             return
         loop = asyncio.get_running_loop()
         if loop is not self.loop:
-            self.writer.flush()
+            self.flush()
             return
         future = self._flushing
         if future is None:
@@ -235,7 +244,7 @@ class Execution:
     def _flush_now(self, future: asyncio.Future[None]) -> None:
         self._flushing = None
         try:
-            self.writer.flush()
+            self.flush()
         except errors.LogError as error:
             if not future.done():
                 future.set_exception(error)
@@ -449,7 +458,8 @@ class Execution:
         finally:
             self.writer.close()
             self._closed.set()
-            self.on_closed(self)
+            for call in self.on_closed:
+                call(self)
 
     @property
     def draining(self) -> bool:

@@ -18,6 +18,7 @@ from contextvars import Context, copy_context
 from types import CodeType
 from typing import Any
 
+from jupyter_durable import timers
 from jupyter_durable.context import CURRENT, Frame, bind_task, current, in_thread
 from jupyter_durable.errors import Undigestable
 from jupyter_durable.values.digest import digest
@@ -141,6 +142,7 @@ class Patches:
         with self._lock:
             if self._users == 0:
                 self._patch_threads()
+                timers.install()
             self._users += 1
             if loop is not None:
                 _, factory, users = self._loops.get(id(loop), (loop, None, 0))
@@ -154,6 +156,7 @@ class Patches:
         with self._lock:
             self._users -= 1
             if self._users == 0:
+                timers.uninstall()
                 if threading.Thread.start is _thread_start:
                     threading.Thread.start = self._thread_start  # type: ignore[method-assign]
                 if ThreadPoolExecutor.submit is _submit:

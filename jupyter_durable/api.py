@@ -1,0 +1,269 @@
+"""The words of the program: ``step`` and ``durable``.
+
+They depend on the current frame and on the step drivers; a call outside of a durable run simply runs.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import datetime
+import functools
+import inspect
+import sys
+import uuid as _uuid
+from collections.abc import Callable, Iterable
+from typing import Any, Literal, TypeVar, cast, overload
+
+from jupyter_durable import clock
+from jupyter_durable.binding import binder
+from jupyter_durable.context import current
+from jupyter_durable.errors import NotInRun, UsageError
+from jupyter_durable.retry import RetryPolicy
+from jupyter_durable.runner import StepSpec, run_async, run_sync
+from jupyter_durable.running import RunContext
+from jupyter_durable.values.check import unstorable_annotation
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+@overload
+def step(fn: F, /) -> F: ...
+@overload
+def step(
+    *,
+    name: str = ...,
+    retries: int = ...,
+    backoff: Any = ...,
+    timeout: str | float | datetime.timedelta | None = ...,
+    retry_on: Any = ...,
+    pure: bool = ...,
+    rerun: Literal["ask", "always", "reuse"] = ...,
+    at_most_once: bool = ...,
+    key: Callable[..., Any] | None = ...,
+    mutates: Iterable[str] = ...,
+    outputs: bool = ...,
+    version: str | int = ...,
+) -> Callable[[F], F]: ...
+def step(
+    fn: Any = None,
+    /,
+    *,
+    name: str = "",
+    retries: int = 0,
+    backoff: Any = 1.0,
+    timeout: str | float | datetime.timedelta | None = None,
+    retry_on: Any = Exception,
+    pure: bool = False,
+    rerun: Literal["ask", "always", "reuse"] = "ask",
+    at_most_once: bool = False,
+    key: Callable[..., Any] | None = None,
+    mutates: Iterable[str] = (),
+    outputs: bool = True,
+    version: str | int = "",
+) -> Any:
+    """Make a function a step: inside a durable run its result is recorded, and replayed instead of computed again.
+
+    Works on functions, methods and lambdas, synchronous or asynchronous. Outside of a run the function simply runs.
+
+    Args:
+        name: how the step is called in history; default: the function's qualified name.
+        retries: how many times a failed body is tried again.
+        backoff: seconds before the first retry, doubled each time up to a minute; or ``(first, factor, cap)``, or a
+            function of the number of the attempt.
+        timeout: longest time for one attempt, in seconds or as text such as ``"30s"``.
+        retry_on: exception type, tuple of types, or a predicate of the exception, that is worth a retry.
+        pure: the result depends on nothing but the arguments and the step's code; after an edit elsewhere it is reused.
+        rerun: what becomes of the finished step after an edit before it: ``"ask"`` (the run stops and asks once),
+            ``"always"`` or ``"reuse"``.
+        at_most_once: if the process died inside the body, do not run it again but ask what happened.
+        key: function of the arguments that gives what identifies the call; for arguments without a digest.
+        mutates: names of parameters that the body changes in place on purpose; no warning about them.
+        outputs: record what the body prints and displays, and show it again on replay.
+        version: part of the step's identity as evidence: raise it to say that the meaning has changed.
+
+    Returns:
+        The function as a step; in a coroutine function's place a function that returns an awaitable.
+
+    Raises:
+        UsageError: an option that cannot be meant.
+
+    >>> @step(retries=2)
+    ... def double(x):
+    ...     return 2 * x
+    >>> double(21)
+    42
+    """
+    if fn is None:
+        options = dict(
+            name=name, retries=retries, backoff=backoff, timeout=timeout, retry_on=retry_on, pure=pure, rerun=rerun,
+            at_most_once=at_most_once, key=key, mutates=mutates, outputs=outputs, version=version,
+        )  # fmt: skip
+        return lambda decorated: step(decorated, **cast("Any", options))
+    if isinstance(fn, (staticmethod, classmethod)):
+        raise UsageError("Put `@staticmethod` or `@classmethod` above `@step`, not below it.")
+    if not callable(fn):
+        raise UsageError(f"`@step` goes on a function; this is a `{type(fn).__qualname__}`.")
+    if rerun not in ("ask", "always", "reuse"):
+        raise UsageError(f'`rerun` is "ask", "always" or "reuse", not {rerun!r}.')
+    spec = StepSpec(
+        fn=fn,
+        name=name or _name_of(fn),
+        bind=binder(fn),
+        is_async=inspect.iscoroutinefunction(fn) or inspect.iscoroutinefunction(getattr(fn, "__call__", None)),
+        policy=RetryPolicy(retries=retries, backoff=backoff, timeout=timeout, retry_on=retry_on),
+        pure=pure,
+        at_most_once=at_most_once,
+        rerun=rerun,
+        key=key,
+        mutates=frozenset(mutates),
+        outputs=outputs,
+        version=str(version),
+        refused=unstorable_annotation(_return_annotation(fn)) or "",
+    )
+    return _wrapped(spec)
+
+
+def _wrapped(spec: StepSpec) -> Any:
+    fn = spec.fn
+    if spec.is_async:
+
+        def wrapper(*args: Any, **kwargs: Any) -> Any:
+            __tracebackhide__ = True
+            frame = current()
+            return fn(*args, **kwargs) if frame is None else run_async(frame, spec, args, kwargs)
+
+    else:
+
+        def wrapper(*args: Any, **kwargs: Any) -> Any:
+            __tracebackhide__ = True
+            frame = current()
+            return fn(*args, **kwargs) if frame is None else run_sync(frame, spec, args, kwargs)
+
+    functools.update_wrapper(wrapper, fn)
+    wrapper.__durable_step__ = fn  # type: ignore[attr-defined]
+    wrapper.__durable_spec__ = spec  # type: ignore[attr-defined]
+    if spec.is_async:
+        if sys.version_info >= (3, 12):
+            inspect.markcoroutinefunction(wrapper)
+        else:
+            wrapper._is_coroutine = asyncio.coroutines._is_coroutine  # type: ignore[attr-defined]
+    return wrapper
+
+
+def _name_of(fn: Any) -> str:
+    name = getattr(fn, "__qualname__", "") or getattr(getattr(fn, "func", None), "__qualname__", "")
+    return (name or type(fn).__qualname__).replace("<locals>.", "")
+
+
+def _return_annotation(fn: Any) -> Any:
+    return getattr(fn, "__annotations__", {}).get("return")
+
+
+class Durable:
+    """The namespace ``durable``: words for the code of a durable run."""
+
+    def step(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
+        """Call a function that cannot be decorated as a step.
+
+        Args:
+            fn: any callable, also one of a library.
+            *args: its arguments.
+            **kwargs: its keyword arguments.
+
+        Returns:
+            What it returns; for a coroutine function, an awaitable.
+
+        >>> Durable().step(max, 3, 5)
+        5
+        """
+        __tracebackhide__ = True
+        if not callable(fn):
+            raise UsageError("`durable.step(fn, *args)` calls `fn` with the arguments: give the function, not its result.")
+        spec = getattr(fn, "__durable_spec__", None) or _spec_of(fn)
+        frame = current()
+        if frame is None:
+            return fn(*args, **kwargs)
+        return (run_async if spec.is_async else run_sync)(frame, spec, args, kwargs)
+
+    def run(
+        self,
+        name: str,
+        *,
+        log: str | None = None,
+        fresh: bool = False,
+        from_step: str = "",
+        strict: bool = False,
+        replay_only: bool = False,
+        reuse: Literal["", "all", "pure", "none"] = "",
+        durability: Literal["power", "process"] = "power",
+    ) -> RunContext:
+        """Make a block of an ordinary script a durable run: ``with durable.run("report"):``, or ``async with``.
+
+        Args:
+            name: name of the run in its log. A completed run of the same name is replayed; give it another name, or
+                ``fresh=True``, for a new one.
+            log: directory of the log; default ``.durable`` beside the script (or ``JUPYTER_DURABLE_LOG``).
+            fresh: start a new branch with nothing reused.
+            from_step: keep what is before this step, execute the rest again.
+            strict: make any difference an error.
+            replay_only: execute nothing.
+            reuse: what to do with finished steps after a difference.
+            durability: ``"power"`` flushes before each effect; ``"process"`` survives the process only.
+
+        Raises:
+            BranchBusy: another process runs it right now.
+        """
+        return RunContext(
+            name, log, fresh=fresh, from_step=from_step, strict=strict, replay_only=replay_only, reuse=reuse,
+            durability=durability,
+        )  # fmt: skip
+
+    def now(self) -> datetime.datetime:
+        """The time now, aware, in UTC; recorded, so that a replay sees the same."""
+        value = _helper(_NOW)
+        return datetime.datetime.fromtimestamp(value, datetime.UTC)
+
+    def random(self) -> float:
+        """A random number in [0, 1); recorded, so that a replay sees the same."""
+        return cast("float", _helper(_RANDOM))
+
+    def uuid(self) -> _uuid.UUID:
+        """A random UUID; recorded, so that a replay sees the same."""
+        return _uuid.UUID(_helper(_UUID))
+
+    def idempotency_key(self) -> str:
+        """A stable name for the effect of the step whose body is running, for services that de-duplicate.
+
+        The same when the step is executed again after a crash; another after ``--fresh``.
+
+        Raises:
+            NotInRun: outside of a step's body.
+        """
+        frame = current()
+        if frame is None or frame.step is None:
+            raise NotInRun("`durable.idempotency_key()` names the effect of a step: call it inside the step's body.")
+        return cast("str", frame.execution.idempotency_key(frame.step))
+
+
+@functools.lru_cache(maxsize=1024)
+def _spec_of(fn: Callable[..., Any]) -> StepSpec:
+    return cast("StepSpec", step(fn).__durable_spec__)
+
+
+def _helper_spec(name: str, kind: str, fn: Callable[[], Any]) -> StepSpec:
+    return StepSpec(fn, name, lambda args, kwargs: ([], []), False, RetryPolicy(), kind=kind, outputs=False)
+
+
+_NOW = _helper_spec("durable.now", "now", clock.now)
+_RANDOM = _helper_spec("durable.random", "random", lambda: int.from_bytes(clock.token_bytes(7), "big") / 2**56)
+_UUID = _helper_spec("durable.uuid", "uuid", lambda: str(_uuid.UUID(bytes=clock.token_bytes(16), version=4)))
+
+
+def _helper(spec: StepSpec) -> Any:
+    frame = current()
+    return spec.fn() if frame is None else run_sync(frame, spec, (), {})
+
+
+durable = Durable()
+"""The words for the code of a durable run."""
+

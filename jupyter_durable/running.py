@@ -1,0 +1,91 @@
+"""``with durable.run(...)``: a durable run in an ordinary script, by the same engine as a cell."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from contextvars import Token
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from jupyter_durable.context import CURRENT, Frame, current
+from jupyter_durable.errors import UsageError
+from jupyter_durable.execution import Execution
+from jupyter_durable.log import open_log
+from jupyter_durable.opening import begin
+from jupyter_durable.options import Flags, RunSpec
+
+
+def log_directory(beside: str = "") -> str:
+    """Where the log lies: ``JUPYTER_DURABLE_LOG``, else ``.durable`` beside a notebook or script, else in the folder.
+
+    Args:
+        beside: path of the notebook or script; empty if it is not known.
+    """
+    configured = os.environ.get("JUPYTER_DURABLE_LOG")
+    if configured:
+        return configured
+    folder = Path(beside).absolute().parent if beside else Path.cwd()
+    return str(folder / ".durable")
+
+
+class RunContext:
+    """What ``durable.run`` returns: a context manager, synchronous and asynchronous."""
+
+    def __init__(self, name: str, log: str | None = None, **flags: Any) -> None:
+        if not isinstance(name, str) or not name.strip():
+            raise UsageError('A run needs a name: `with durable.run("report"):`.')
+        self.name = name
+        self.flags = Flags(**flags)
+        self.log = log
+        self.execution: Execution | None = None
+        """The live execution, inside of the block."""
+        self._token: Token[Frame | None] | None = None
+
+    def _begin(self, loop: asyncio.AbstractEventLoop | None) -> RunContext:
+        frame = current()
+        if frame is not None and not frame.execution.ended:
+            raise UsageError(
+                f"Run `{self.name}` was begun inside of run `{frame.execution.run_name}`: a run cannot hold another one. "
+                f"Call the inner part as a step."
+            )
+        script = getattr(sys.modules.get("__main__"), "__file__", "") or ""
+        spec = RunSpec(
+            self.name, path=script, namespace=vars(sys.modules["__main__"]), flags=self.flags, loop=loop
+        )  # fmt: skip
+        self.execution = begin(spec, open_log(self.log or log_directory(script)))
+        self._token = CURRENT.set(Frame(self.execution, self.execution.root))
+        return self
+
+    def _end(self, error: BaseException | None) -> None:
+        assert self.execution is not None
+        assert self._token is not None
+        try:
+            CURRENT.reset(self._token)
+        except ValueError:
+            CURRENT.set(None)  # the block was left in another context than it was entered in
+        self.execution.end(error)
+        if not self.execution.draining:
+            self.execution.log.fold()
+
+    def __enter__(self) -> RunContext:
+        try:
+            loop: asyncio.AbstractEventLoop | None = asyncio.get_running_loop()
+        except RuntimeError:
+            loop = None
+        return self._begin(loop)
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None
+    ) -> None:
+        self._end(error)
+
+    async def __aenter__(self) -> RunContext:
+        return self._begin(asyncio.get_running_loop())
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None
+    ) -> None:
+        self._end(error)

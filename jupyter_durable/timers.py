@@ -1,0 +1,43 @@
+"""``asyncio.sleep`` in the glue code of a durable cell: its order is recorded, and a recorded one is not waited for.
+
+It is never a key, never a difference, and needs no flush. Inside step bodies, and outside of durable runs, it is the
+ordinary one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import asyncio.tasks
+from typing import Any
+
+from jupyter_durable.context import current
+from jupyter_durable.history import TimerKey
+
+_sleep = asyncio.tasks.sleep
+
+
+async def sleep(delay: float, result: Any = None) -> Any:
+    """``asyncio.sleep`` that keeps its place in the order of a run."""
+    frame = current()
+    if frame is None or frame.step is not None or delay <= 0 or frame.execution.ended:
+        return await _sleep(delay, result)
+    execution, place = frame.execution, frame.place
+    scope = place.bound if place.bound is not None else place.path
+    key = TimerKey(scope, place.occurrence("asyncio.sleep", ""))
+    if execution.timer_turn(key):
+        await execution.turnstile.turn(key)
+        return result
+    await _sleep(delay)
+    execution.timer_fired(key)
+    return result
+
+
+def install() -> None:
+    """Put it in the place of the ordinary one."""
+    asyncio.sleep = asyncio.tasks.sleep = sleep  # type: ignore[assignment]
+
+
+def uninstall() -> None:
+    """Put the ordinary one back, if nobody else has replaced ours."""
+    if asyncio.sleep is sleep:
+        asyncio.sleep = asyncio.tasks.sleep = _sleep
