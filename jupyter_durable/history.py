@@ -84,6 +84,7 @@ class Entry:
         "settlement",
         "state",
         "unstored",
+        "why",
     )
 
     def __init__(self, key: Key, seq: int, execution: str, evidence: str, kind: str, pure: bool) -> None:
@@ -102,6 +103,8 @@ class Entry:
         """Seq of the end; -1 while there is none."""
         self.attempts = 0
         """Attempts that failed."""
+        self.why = ""
+        """Why it was executed or taken over; empty for a step that was simply new."""
         self.payload: Payload | None = None
         self.error: ErrorInfo | None = None
         self.unstored: Unstored | None = None
@@ -236,7 +239,9 @@ class History:
     @property
     def stalled_now(self) -> int:
         """`stalled`, with the newest execution counted as cut if it has no outcome."""
-        return self.stalled + (1 if self.headers and self.outcome is None and not self._progress else 0)
+        if self._progress or self.outcome is not None or not self.headers:
+            return 0
+        return self.stalled + 1
 
     def _started(self, seq: int, event: StepStarted) -> None:
         key = Key(event.scope, event.name, event.digest, event.n)
@@ -248,6 +253,7 @@ class History:
             entry.seq, entry.execution, entry.evidence, entry.pure = seq, execution, event.evidence, event.pure
             entry.state, entry.end, entry.settlement = "open", -1, None
             entry.payload = entry.error = entry.unstored = None
+        entry.why = event.why
         self.by_seq[seq] = entry
         self.last_start[key.scope] = seq
 
@@ -290,7 +296,7 @@ class History:
         if entry is None:
             execution = self.headers[-1].execution if self.headers else ""
             entry = self._new(key, seq, execution, event.evidence, event.kind, event.pure)
-        entry.adopted = event.data
+        entry.adopted, entry.why = event.data, event.why
         entry.payload, entry.error = event.data.payload, event.data.error
         entry.state = "completed" if event.data.payload is not None else "failed"
         entry.seq = entry.end = seq

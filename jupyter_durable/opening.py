@@ -198,7 +198,7 @@ def _header(
 
 def _policy(spec: RunSpec, own: History) -> Policy:
     flags = spec.flags
-    reuse: Reuse = flags.reuse or _decided(own) or "ask"
+    reuse: Reuse = flags.reuse or _decided(own) or ("none" if flags.from_step else "ask")
     return Policy(
         replay_only=flags.replay_only,
         strict=flags.strict,
