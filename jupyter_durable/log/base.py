@@ -88,8 +88,13 @@ class EventLog(Protocol):
         ...
 
     def executions(self, run: str | None = None) -> list[ExecutionRecord]:
-        """All executions (of a run), oldest first. A damaged journal is left out here and raises in `history`;
-        `damage` lists it."""
+        """All executions (of a run), oldest first. Only first and last lines are read: damage between them raises in
+        `history`. A journal whose first line cannot be read is left out of the full list, and `damage` names it.
+
+        Raises:
+            LogDamaged, LogTooNew: ``run`` is given, and there is a journal that cannot be told to be another run's.
+                An answer without it could make a run start from nothing and pay for everything again.
+        """
         ...
 
     def damage(self) -> list[str]:
@@ -99,18 +104,46 @@ class EventLog(Protocol):
     def history(self, branch: str) -> Iterator[Recorded]:
         """Events of a branch in order of seq, verified: the chain of executions is followed back to the root.
 
-        Lines that a later execution does not continue (*late* lines) are left out.
+        Lines that a later execution does not continue (*late* lines) are left out. A branch that does not exist has
+        no events. The iterator verifies as it goes, so what it raises may come after events: act on none of them
+        before it is over.
+
+        A long history (above 16 MiB) comes *lean*: a `StepCompleted` may have a payload whose ``data`` and ``blob``
+        are both unset. The engine indexes what it iterates (the seq of starts and ends by key), keeps no payloads,
+        and asks `reload` for the one event whose value it is about to decode. The execution to name there is that of
+        the last `ExecutionStarted` that the iterator gave before the event.
 
         Raises:
             LogDamaged, LogTooNew, LogUntrusted.
         """
         ...
 
+    def reload(self, execution: str, seq: int) -> Recorded:
+        """One event again, with its payload whole.
+
+        Raises:
+            LogDamaged: it is not there (any more).
+        """
+        ...
+
+    def point(self, execution: str, seq: int) -> Head:
+        """The head that a fork from the middle of an execution names: its line ``seq``.
+
+        Raises:
+            LogDamaged: there is no such line.
+        """
+        ...
+
     def begin(self, header: ExecutionHeader) -> Writer:
         """Take the branch and write the first line (ExecutionStarted with ``header``, seq ``head.seq + 1`` or 0).
 
+        The log fills in ``header.key``. ``header.head`` must be the last line of the branch, as `executions` lists it;
+        for the first execution of a branch it may be any line of another one (see `point`).
+
         Raises:
-            BranchBusy: another live execution holds the branch; at once, never after waiting.
+            BranchBusy: another live execution holds the branch (at once, never after waiting), or one has gone on with
+                it since ``header.head`` was read.
+            LogDamaged: a journal that may belong to the branch cannot be read.
             LogUnusable: nothing can be written here.
         """
         ...

@@ -1,0 +1,423 @@
+"""The log as a directory on a local disk: journals, blobs, and the database that they are folded into.
+
+::
+
+    .durable/
+      .gitignore  format.json      made with the directory
+      journal/<execution>.jsonl    one execution, one writer; <execution>.folded once it lies in the database
+      locks/<branch>.lock          who writes a branch; never removed
+      blobs/<digest>               large payloads
+      trusted/<execution>.json     histories of other keys that the user accepted
+      log.duckdb                   what was folded; opened shortly, by one process at a time, and never by a run
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from array import array
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import msgspec
+
+from jupyter_durable import clock
+from jupyter_durable.errors import BranchBusy, LogDamaged, LogError, LogTooNew, LogUnusable, UsageError
+from jupyter_durable.events import FORMAT, AnyEvent, ExecutionHeader, ExecutionStarted, Head, Recorded
+from jupyter_durable.log import files, lease, locks
+from jupyter_durable.log.base import ExecutionRecord, Holder
+from jupyter_durable.log.blobs import BlobStore
+from jupyter_durable.log.journal import JournalWriter
+from jupyter_durable.log.line import ROOT
+from jupyter_durable.log.listing import Entry, Lister, Listing, missing
+from jupyter_durable.log.reader import LEAN_BYTES, Batch, JournalReader, damaged, read_line
+from jupyter_durable.log.trusted import Keyring
+
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}", re.ASCII)
+_IN_USE, _CREATING = 0, 1
+_FOLD_PATIENCE = 10.0
+_GITIGNORE = b"# Histories may hold what your steps returned. Remove this file to put them under version control.\n*\n"
+
+
+class _Format(msgspec.Struct):
+    """``format.json``."""
+
+    format: int
+    log: str
+    """Id of the log."""
+
+
+class _Places:
+    """Where the lines of one journal lie, for `LocalLog.reload`."""
+
+    def __init__(self) -> None:
+        self.first = 0
+        self.offsets = array("Q")
+        self.lengths = array("I")
+        self.before = array("I")
+
+    def note(self, batch: Batch) -> None:
+        if not self.offsets:
+            self.first = batch.start.seq
+        offset, before = batch.start.offset, batch.start.chain.crc
+        for text, checksum in zip(batch.lines, batch.checksums, strict=True):
+            self.offsets.append(offset)
+            self.lengths.append(len(text))
+            self.before.append(before & 0xFFFFFFFF)
+            offset += len(text) + 1
+            before = checksum
+
+
+class LocalWriter:
+    """The writer of one execution: its journal, the blobs of the log, the lease on the branch."""
+
+    def __init__(self, journal: JournalWriter, blobs: BlobStore, durable: bool, held: list[lease.Lease | locks.Held]):
+        self._journal = journal
+        self._blobs = blobs
+        self._durable = durable
+        self._held = held
+        self.append = journal.append
+        self.flush = journal.flush
+
+    @property
+    def execution(self) -> str:
+        return self._journal.execution
+
+    @property
+    def head(self) -> Head:
+        """The last line written."""
+        return self._journal.head
+
+    def append(self, event: AnyEvent) -> int:  # type: ignore[no-redef]
+        """See `log.base.Writer.append`."""
+        raise NotImplementedError  # pragma: no cover - the instance has the journal's own, one call less a step
+
+    def put_blob(self, content: bytes) -> str:
+        """See `log.base.Writer.put_blob`."""
+        return self._blobs.put(content, durable=self._durable)
+
+    def close(self) -> None:
+        """Flush and close the journal, then let the branch go: in this order, so that *free* means *written*."""
+        try:
+            self._journal.close()
+        finally:
+            for held in self._held:
+                held.release()
+            self._held = []
+
+
+class LocalLog:
+    """A log in a directory. Safe to use from several threads, and from several processes at once."""
+
+    def __init__(self, directory: Path | str, *, create: bool = True) -> None:
+        """Open a log, and create the directory if there is none.
+
+        Raises:
+            LogUnusable: it cannot be made or read, or is missing and ``create`` is false.
+            LogTooNew: a newer version made it.
+        """
+        self.directory = Path(directory).absolute()
+        self.id = self._open(create)
+        self.keys = Keyring(self.directory)
+        self.blobs = BlobStore(self.directory / "blobs")
+        self.fold_note = ""
+        """Why the last `fold` left something in the journals, as a sentence; empty if it did not."""
+        self._lister = Lister(self.directory)
+        self._places: dict[str, _Places] = {}
+
+    @property
+    def location(self) -> str:
+        return str(self.directory)
+
+    def executions(self, run: str | None = None) -> list[ExecutionRecord]:
+        """See `log.base.EventLog.executions`."""
+        listing = self.look()
+        if run is not None:
+            for error in listing.errors.values():
+                raise error
+        return listing.records(run)
+
+    def damage(self) -> list[str]:
+        """See `log.base.EventLog.damage`."""
+        listing = self.look()
+        sentences = [str(error) for error in (*listing.errors.values(), *listing.missing())]
+        for entry in listing.entries.values():
+            if entry.stub is None:
+                try:
+                    for _ in JournalReader(entry.path, None).batches():
+                        pass
+                except FileNotFoundError:
+                    continue
+                except LogError as error:
+                    sentences.append(str(error))
+        return sentences
+
+    def look(self) -> Listing:
+        """The listing itself, for the other files of this package."""
+        try:
+            return self._lister.look()
+        except OSError as error:
+            raise files.unusable("read the log in", self.directory, error) from error
+
+    def history(self, branch: str) -> Iterator[Recorded]:
+        """See `log.base.EventLog.history`. Damage that needs no reading of lines raises at the call."""
+        listing = self.look()
+        segments = listing.segments(branch)
+        if not segments:
+            self._nothing_lost(branch, listing)
+            return iter(())
+        lean = sum(entry.size for entry, _ in segments) > LEAN_BYTES
+        return self._events([(entry, upto, self.keys.secret_for(entry)) for entry, upto in segments], lean)
+
+    def reload(self, execution: str, seq: int) -> Recorded:
+        """See `log.base.EventLog.reload`."""
+        entry = self._entry(execution)
+        if entry.stub is not None:
+            from jupyter_durable.log import folded
+
+            return folded.read_one(self.directory, entry, seq)
+        places = self._places.get(execution)
+        if places is None or not places.first <= seq < places.first + len(places.offsets):
+            self._places[execution] = places = _Places()
+            for batch in JournalReader(entry.path, self.keys.secret_for(entry)).batches():
+                places.note(batch)
+        index = seq - places.first
+        if not 0 <= index < len(places.offsets):
+            raise damaged(entry.path, len(places.offsets) + 1, f"event {seq} is missing")
+        return read_line(entry.path, places.offsets[index], places.lengths[index], places.before[index])
+
+    def point(self, execution: str, seq: int) -> Head:
+        """See `log.base.EventLog.point`. Inside a folded execution the chain is that of a root: the database keeps
+        no checksum for each line, and one MAC verifies the whole block."""
+        entry = self._entry(execution)
+        if seq == entry.last.seq:
+            return entry.last
+        if entry.stub is not None:
+            if seq < entry.last.seq - entry.stub.count + 1 or seq > entry.last.seq:
+                raise damaged(entry.path, 1, f"event {seq} is not in it")
+            return Head(execution=execution, seq=seq, chain=ROOT.text)
+        for batch in JournalReader(entry.path, None).batches():
+            index = seq - batch.start.seq
+            if 0 <= index < len(batch.lines):
+                line = batch.lines[index]
+                return Head(execution=execution, seq=seq, chain=f"{line[6:14].decode()}.{line[21:37].decode()}")
+        raise damaged(entry.path, entry.last.seq, f"event {seq} is not in it")
+
+    def begin(self, header: ExecutionHeader) -> LocalWriter:
+        """See `log.base.EventLog.begin`."""
+        for name in (header.execution, header.branch):
+            if not _NAME.fullmatch(name):
+                raise UsageError(f"{name!r} cannot be part of a file name, so it cannot name an execution or a branch.")
+        held: list[lease.Lease | locks.Held] = []
+        try:
+            in_use = locks.take_within(self.directory / "log.lock", _IN_USE, 5.0, shared=True)
+            if in_use is None:
+                raise LogUnusable(f"The log {self.directory} is being cleaned up (gc). Run the cell again when it is over.")
+            held.append(in_use)
+            where = self.directory / "locks" / f"{header.branch}.lock"
+            held.insert(
+                0,
+                lease.take(
+                    where, branch=header.branch_name, notebook=header.path or header.notebook, execution=header.execution
+                ),
+            )
+            listing = self.look()
+            self._may_continue(header, listing)
+            key = self.keys.own(create=not listing.entries and not listing.errors)
+            header = msgspec.structs.replace(header, key=key.id)
+            first = ExecutionStarted(at=clock.now(), data=header)
+            path = self.directory / "journal" / f"{header.execution}.jsonl"
+            journal = JournalWriter(path, first, key.secret)
+        except OSError as error:
+            raise files.unusable("write to the log", self.directory, error) from error
+        except BaseException:
+            for lock in held:
+                lock.release()
+            raise
+        return LocalWriter(journal, self.blobs, header.durability == "power", held)
+
+    def holder(self, branch: str) -> Holder | None:
+        """See `log.base.EventLog.holder`."""
+        return lease.holder(self.directory / "locks" / f"{branch}.lock")
+
+    def read_blob(self, digest: str) -> bytes:
+        """See `log.base.EventLog.read_blob`."""
+        return self.blobs.get(digest)
+
+    def trust(self, execution: str) -> None:
+        """Accept an execution that another key has signed, exactly as its bytes are now. A person's explicit act."""
+        self.keys.accept(self._entry(execution))
+
+    def fold(self) -> int:
+        """See `log.base.EventLog.fold`. If somebody else has the database open, the journals stay as they are and
+        `fold_note` says so.
+
+        Raises:
+            LogDamaged: ``log.duckdb`` cannot be read; the journals are left alone.
+        """
+        from jupyter_durable.log import fold
+
+        done = fold.fold(self.directory, self._lister, self.keys, patience=_FOLD_PATIENCE)
+        self.fold_note = done.note
+        return done.events
+
+    def rebuild(self) -> int:
+        """Move a damaged ``log.duckdb`` aside and fold everything anew, if all of it still lies in journals.
+
+        Raises:
+            LogDamaged: some executions lie in the database only.
+        """
+        from jupyter_durable.log import fold
+
+        return fold.rebuild(self.directory, self._lister, self.keys, patience=_FOLD_PATIENCE).events
+
+    def exclusive(self, seconds: float = 0.0) -> locks.Held | None:
+        """The whole log for oneself (for ``gc``): granted only while no execution runs. The caller releases it."""
+        return locks.take_within(self.directory / "log.lock", _IN_USE, seconds)
+
+    def _events(self, segments: list[tuple[Entry, Head | None, bytes | None]], lean: bool) -> Iterator[Recorded]:
+        for entry, upto, secret in segments:
+            yield from self._segment(entry, upto, secret, lean)
+
+    def _segment(self, entry: Entry, upto: Head | None, secret: bytes | None, lean: bool) -> Iterator[Recorded]:
+        """The events of one execution up to the head that its successor names."""
+        if entry.stub is None:
+            places = _Places() if lean else None
+            last: Batch | None = None
+
+            def seen(batch: Batch) -> None:
+                nonlocal last
+                last = batch
+                if places is not None:
+                    places.note(batch)
+
+            reader = JournalReader(entry.path, secret)
+            recorded = None
+            try:
+                for recorded in reader.records(lean=lean, seen=seen):
+                    yield recorded
+                    if upto is not None and recorded.seq == upto.seq:
+                        assert last is not None
+                        line = last.lines[upto.seq - last.start.seq]
+                        if f"{line[6:14].decode()}.{line[21:37].decode()}" != upto.chain:
+                            number = last.start.line + upto.seq - last.start.seq
+                            raise damaged(entry.path, number, "a later execution continues another line than this")
+                        break
+                else:
+                    if upto is not None:
+                        what = f"event {upto.seq}, which a later execution continues, is missing"
+                        raise damaged(entry.path, reader.position.line, what)
+                if places is not None:
+                    self._places[entry.header.execution] = places
+                return
+            except FileNotFoundError:
+                if recorded is not None:
+                    raise
+                # A fold has put a stub in its place since the directory was listed.
+                found = self.look().entries.get(entry.header.execution)
+                if found is None or found.stub is None:
+                    raise missing(entry, entry.header.execution) from None
+                entry = found
+        from jupyter_durable.log import folded
+
+        yield from folded.read_all(self.directory, entry, upto, secret)
+
+    def _entry(self, execution: str) -> Entry:
+        listing = self.look()
+        entry = listing.entries.get(execution)
+        if entry is None:
+            path = self.directory / "journal" / f"{execution}.jsonl"
+            raise listing.errors.get(execution) or LogDamaged(
+                f"{path} is missing: there is no such execution in {self.directory}.",
+                file=str(path),
+                line=1,
+                readable=0,
+            )
+        return entry
+
+    def _nothing_lost(self, branch: str, listing: Listing) -> None:
+        """A branch without executions must be one that never had any."""
+        path = self.directory / "locks" / f"{branch}.lock"
+        execution = lease.last_execution(path)
+        if execution in listing.errors:
+            raise listing.errors[execution]
+
+    def _may_continue(self, header: ExecutionHeader, listing: Listing) -> None:
+        """Refuse an execution that would leave lines of its branch behind."""
+        for error in listing.errors.values():
+            raise error
+        tip = listing.tips().get(header.branch)
+        if tip is not None and tip.last != header.head:
+            raise BranchBusy(
+                f"Branch {header.branch_name} of run {header.name} has gone on since it was read: execution "
+                f"{tip.header.execution} wrote event {tip.last.seq} from process {tip.header.pid}. Nothing was executed "
+                "here; run the cell again.",
+                branch=header.branch_name,
+                pid=tip.header.pid,
+                host=tip.header.host,
+                notebook=tip.header.path,
+                since=tip.started,
+            )
+        head = header.head
+        if head is not None:
+            before = listing.entries.get(head.execution)
+            if before is None or head.seq > before.last.seq:
+                path = self.directory / "journal" / f"{head.execution}.jsonl"
+                raise damaged(path, 1, f"event {head.seq}, which run {header.name} would continue, is not there")
+
+    def _open(self, create: bool) -> str:
+        marker = self.directory / "format.json"
+        try:
+            if not marker.exists():
+                if not create:
+                    raise LogUnusable(
+                        f"There is no log in {self.directory}. A durable cell makes one beside its notebook; "
+                        "JUPYTER_DURABLE_LOG names another place.",
+                        path=str(self.directory),
+                    )
+                self._create(marker)
+            text = marker.read_bytes()
+        except OSError as error:
+            raise files.unusable("use the log", self.directory, error) from error
+        try:
+            version = msgspec.json.decode(text, type=_Format)
+        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+            raise LogDamaged(
+                f"{marker} is damaged. It should read {{\"format\": {FORMAT}, \"log\": \"any name\"}}; the journals beside "
+                "it are not touched.",
+                file=str(marker),
+                line=1,
+                readable=0,
+            ) from error
+        if version.format > FORMAT:
+            raise LogTooNew(
+                f"The log {self.directory} has format {version.format}; this jupyter_durable reads formats up to {FORMAT}. "
+                "Upgrade it (pip install -U jupyter_durable); the log is left as it is.",
+                file=str(marker),
+                format=version.format,
+            )
+        return version.log
+
+    def _create(self, marker: Path) -> None:
+        for name in ("journal", "locks", "blobs"):
+            (self.directory / name).mkdir(parents=True, exist_ok=True)
+        lock = locks.take_within(self.directory / "log.lock", _CREATING, 5.0)
+        try:
+            if not marker.exists():
+                if os.listdir(self.directory / "journal"):
+                    raise LogDamaged(
+                        f"{marker} is missing, and there are journals beside it. Put it back: "
+                        f'{{"format": {FORMAT}, "log": "any name"}}.',
+                        file=str(marker),
+                        line=1,
+                        readable=0,
+                    )
+                files.write_file(self.directory / ".gitignore", _GITIGNORE, durable=False)
+                text = msgspec.json.encode(_Format(FORMAT, clock.token_bytes(8).hex())) + b"\n"
+                files.write_file(marker, text)
+                with suppress(OSError):
+                    files.hooks.fsync_dir(self.directory.parent)
+        finally:
+            if lock is not None:
+                lock.release()
