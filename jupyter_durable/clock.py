@@ -7,7 +7,7 @@ to decide anything.
 from __future__ import annotations
 
 import os
-import time
+import time as _time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Protocol
@@ -36,9 +36,9 @@ class Clock(Protocol):
 class SystemClock:
     """The real thing."""
 
-    time = staticmethod(time.time)
-    monotonic = staticmethod(time.monotonic)
-    sleep = staticmethod(time.sleep)
+    time = staticmethod(_time.time)
+    monotonic = staticmethod(_time.monotonic)
+    sleep = staticmethod(_time.sleep)
     token_bytes = staticmethod(os.urandom)
 
 
