@@ -1,0 +1,295 @@
+"""Builds a value again from the tree that `structural` made of it."""
+
+from __future__ import annotations
+
+import collections
+import datetime
+import decimal
+import fractions
+import importlib
+import operator
+import pathlib
+import re
+import types
+import uuid
+import zoneinfo
+from base64 import b64decode
+from collections.abc import Callable
+from functools import reduce
+from typing import Any
+
+from jupyter_durable.errors import UnloadableValue
+from jupyter_durable.values import classes, http, leaf, raised, shapes, tables
+from jupyter_durable.values.refused import type_name
+
+ReadBlob = Callable[[str], bytes]
+"""Gives the content of a blob for its digest."""
+
+
+def no_blobs(digest: str) -> bytes:
+    """For payloads that have none."""
+    raise UnloadableValue(
+        f"The stored value refers to the blob {digest}, and no blobs are at hand.", missing=digest, reason="no blob"
+    )
+
+
+class Builder:
+    """Builds one value; today's classes are found and compared before anything is built.
+
+    Raises:
+        UnloadableValue: a class or package is missing or has changed.
+    """
+
+    def __init__(self, read_blob: ReadBlob = no_blobs) -> None:
+        self.leaves: list[Any] = []
+        self._read_blob = read_blob
+        self._table: list[Any] = []
+
+    def document(self, tree: Any) -> Any:
+        """The value of a whole payload."""
+        if type(tree) is dict and tree.get("$") == "typed":
+            self._table = classes.find_all(tree["classes"])
+            tree = tree["value"]
+        try:
+            return self.build(tree)
+        except UnloadableValue:
+            raise
+        except Exception as error:
+            raise UnloadableValue(
+                f"The stored value cannot be built ({type(error).__name__}): a class that it needs works differently "
+                f"now. Put the class back as it was, or {classes.WAYS_OUT}.",
+                missing="",
+                reason=type(error).__name__,
+            ) from error
+
+    def build(self, tree: Any) -> Any:
+        """The value of one node."""
+        kind = type(tree)
+        if kind is list:
+            return [self.build(one) for one in tree]
+        if kind is not dict:
+            return tree
+        tag = tree.get("$")
+        if tag is None:
+            return {key: self.build(one) for key, one in tree.items()}
+        build = _TAGS.get(tag)
+        if build is None:
+            raise UnloadableValue(
+                f"The stored value has the tag {tag!r}, which this version of jupyter_durable does not know. Use the "
+                "version that wrote it, or a newer one.",
+                missing=str(tag),
+                reason="unknown tag",
+            )
+        return build(self, tree)
+
+    def _items(self, tree: Any) -> list[Any]:
+        return [self.build(one) for one in tree]
+
+    def _pairs(self, tree: Any) -> dict[Any, Any]:
+        return {self.build(key): self.build(one) for key, one in tree}
+
+    def _named(self, tree: dict[str, Any]) -> dict[str, Any]:
+        return {name: self.build(one) for name, one in tree.items()}
+
+    def _data(self, tree: dict[str, Any]) -> bytes:
+        return self._read_blob(tree["blob"]) if "blob" in tree else b64decode(tree["v"])
+
+    def _datetime(self, tree: dict[str, Any]) -> Any:
+        cls = datetime.datetime if tree["$"] == "datetime" else datetime.time
+        naive: Any = cls.fromisoformat(tree["v"])
+        tz = self.build(tree["tz"]) if "tz" in tree else None
+        return naive.replace(fold=tree.get("fold", 0), tzinfo=tz)
+
+    def _timezone(self, tree: dict[str, Any]) -> Any:
+        offset = datetime.timedelta(*tree["v"])
+        return datetime.timezone(offset, self.build(tree["name"])) if "name" in tree else datetime.timezone(offset)
+
+    def _defaultdict(self, tree: dict[str, Any]) -> Any:
+        return collections.defaultdict(self.build(tree["factory"]), self._pairs(tree["v"]))
+
+    def _counter(self, tree: dict[str, Any]) -> Any:
+        counter: collections.Counter[Any] = collections.Counter()
+        counter.update(self._pairs(tree["v"]))
+        return counter
+
+    def _array(self, tree: dict[str, Any]) -> Any:
+        return tables.decode_array(tree["$"], self._data(tree))
+
+    def _frame(self, tree: dict[str, Any]) -> Any:
+        return tables.decode_frame(tree["$"], self._data(tree))
+
+    def _enum(self, tree: dict[str, Any]) -> Any:
+        cls = self._table[tree["class"]]
+        names = [tree["v"]] if isinstance(tree["v"], str) else tree["v"]
+        for name in names:
+            if name not in cls.__members__:
+                raise _changed(cls, f"member {name} is gone")
+        if isinstance(tree["v"], str):
+            return cls.__members__[tree["v"]]
+        return cls(reduce(operator.or_, (cls.__members__[name].value for name in names), tree.get("rest", 0)))
+
+    def _dataclass(self, tree: dict[str, Any]) -> Any:
+        cls = self._table[tree["class"]]
+        value = object.__new__(cls)
+        _set_state(value, self._named(tree["v"]))
+        if not _same_fields(cls, tree["v"]):
+            _fill_defaults(value, cls)
+        return value
+
+    def _pydantic(self, tree: dict[str, Any]) -> Any:
+        cls = self._table[tree["class"]]
+        fields = self._named(tree["v"])
+        known = cls.__pydantic_fields__
+        gone = [name for name in fields if name not in known and not hasattr(cls, name) and name in tree.get("set", fields)]
+        if gone:
+            raise _changed(cls, f"field {gone[0]} was removed")
+        fields_set = set(tree["set"]) if "set" in tree else set(fields)
+        for name, field in known.items():
+            if name not in fields:
+                if field.is_required():
+                    raise _changed(cls, f"field {name} was added")
+                fields[name] = field.get_default(call_default_factory=True)
+        value = cls.__new__(cls)
+        value.__setstate__(
+            {
+                "__dict__": fields,
+                "__pydantic_fields_set__": fields_set,
+                "__pydantic_extra__": self._pairs(tree["extra"]) if "extra" in tree else None,
+                "__pydantic_private__": self._named(tree["private"]) if "private" in tree else None,
+            }
+        )
+        return value
+
+    def _subclass(self, tree: dict[str, Any]) -> Any:
+        cls, base = self._table[tree["class"]], _BASES[tree["base"]]
+        value: Any
+        if base is dict:
+            value = dict.__new__(cls)
+            for key, one in tree["v"]:
+                dict.__setitem__(value, self.build(key), self.build(one))
+        elif base is list:
+            value = list.__new__(cls)
+            list.extend(value, self._items(tree["v"]))
+        elif base is set:
+            value = set.__new__(cls)
+            set.update(value, self._items(tree["v"]))
+        elif base in (tuple, frozenset):
+            value = base.__new__(cls, self._items(tree["v"]))
+        elif base is bytearray:
+            value = bytearray.__new__(cls)
+            bytearray.extend(value, b64decode(tree["v"]))
+        elif base is bytes:
+            value = bytes.__new__(cls, b64decode(tree["v"]))
+        else:
+            value = base.__new__(cls, self.build(tree["v"]))
+        if "state" in tree:
+            _set_state(value, self._named(tree["state"]))
+        return value
+
+    def _error(self, tree: dict[str, Any]) -> Any:
+        made_with = tuple(self._items(tree["args"]))
+        if "members" in tree:
+            made_with = (*made_with, [self.build(one) for one in tree["members"]])
+        args = made_with[: tree["keeps"]] if "keeps" in tree else made_with
+        cls = self._table[tree["class"]]
+        error = raised.rebuild(cls, made_with, args)
+        raised.set_attributes(error, self._named(tree.get("v", {})))
+        raised.mark_dropped(error, tree.get("dropped", {}))
+        if "cause" in tree:
+            error.__cause__ = self.build(tree["cause"])
+        if "suppress" in tree:
+            error.__suppress_context__ = True
+        return error
+
+    def _pickle(self, tree: dict[str, Any]) -> Any:
+        value = leaf.load(self._data(tree), tree.get("python"))
+        self.leaves.append(value)
+        return value
+
+
+def _set_state(value: Any, state: dict[str, Any]) -> None:
+    for name, one in state.items():
+        # Past `__setattr__` and properties of the class: a frozen dataclass refuses the ordinary way.
+        object.__setattr__(value, name, one)
+
+
+def _same_fields(cls: type[Any], stored: dict[str, Any]) -> bool:
+    return all(name in stored for name in shapes.field_names(cls) or ())
+
+
+def _fill_defaults(value: Any, cls: type[Any]) -> None:
+    """Fields that a newer release of a package has added get their default, or the value cannot be built."""
+    import dataclasses
+
+    if shapes.is_users(cls.__module__):
+        return  # its shape was compared: a field without a value was unset when it was stored
+    for field in dataclasses.fields(cls):
+        if hasattr(value, field.name):
+            continue
+        if field.default is not dataclasses.MISSING:
+            object.__setattr__(value, field.name, field.default)
+        elif field.default_factory is not dataclasses.MISSING:
+            object.__setattr__(value, field.name, field.default_factory())
+
+
+def _changed(cls: type[Any], reason: str) -> UnloadableValue:
+    return UnloadableValue(
+        f"The stored value is of {type_name(cls)}, which has changed since: {reason}. Put it back as it was, or "
+        f"{classes.WAYS_OUT}.",
+        missing=type_name(cls),
+        reason=reason,
+    )
+
+
+_BASES: dict[str, Any] = {
+    one.__name__: one for one in (dict, list, tuple, set, frozenset, str, int, float, bytes, bytearray)
+}
+
+_TAGS: dict[str, Callable[[Builder, dict[str, Any]], Any]] = {
+    "tuple": lambda self, tree: tuple(self._items(tree["v"])),
+    "set": lambda self, tree: set(self._items(tree["v"])),
+    "frozenset": lambda self, tree: frozenset(self._items(tree["v"])),
+    "bytes": lambda self, tree: self._data(tree),
+    "bytearray": lambda self, tree: bytearray(self._data(tree)),
+    "int": lambda self, tree: int(tree["v"], 16),
+    "float": lambda self, tree: float(tree["v"]),
+    "complex": lambda self, tree: complex(*self._items(tree["v"])),
+    "str": lambda self, tree: b64decode(tree["v"]).decode("utf-8", "surrogatepass"),
+    "dict": lambda self, tree: self._pairs(tree["v"]),
+    "ordereddict": lambda self, tree: collections.OrderedDict(self._pairs(tree["v"])),
+    "counter": Builder._counter,
+    "defaultdict": Builder._defaultdict,
+    "deque": lambda self, tree: collections.deque(self._items(tree["v"]), tree["maxlen"]),
+    "ellipsis": lambda self, tree: ...,
+    "notimplemented": lambda self, tree: NotImplemented,
+    "date": lambda self, tree: datetime.date.fromisoformat(tree["v"]),
+    "datetime": Builder._datetime,
+    "time": Builder._datetime,
+    "timedelta": lambda self, tree: datetime.timedelta(*tree["v"]),
+    "timezone": Builder._timezone,
+    "zoneinfo": lambda self, tree: zoneinfo.ZoneInfo(tree["v"]),
+    "decimal": lambda self, tree: decimal.Decimal(tree["v"]),
+    "fraction": lambda self, tree: fractions.Fraction(*self._items(tree["v"])),
+    "uuid": lambda self, tree: uuid.UUID(tree["v"]),
+    "path": lambda self, tree: getattr(pathlib, tree["kind"])(self.build(tree["v"])),
+    "range": lambda self, tree: range(*self._items(tree["v"])),
+    "slice": lambda self, tree: slice(*self._items(tree["v"])),
+    "pattern": lambda self, tree: re.compile(self.build(tree["v"]), tree["flags"]),
+    "namespace": lambda self, tree: types.SimpleNamespace(**self._pairs(tree["v"])),
+    "function": lambda self, tree: self._table[tree["class"]],
+    "class": lambda self, tree: self._table[tree["class"]],
+    "module": lambda self, tree: importlib.import_module(tree["v"]),
+    "nparray": Builder._array,
+    "npscalar": Builder._array,
+    "dataframe": Builder._frame,
+    "arrowtable": Builder._frame,
+    "recordbatch": Builder._frame,
+    "polars": Builder._frame,
+    "enum": Builder._enum,
+    "dataclass": Builder._dataclass,
+    "pydantic": Builder._pydantic,
+    "subclass": Builder._subclass,
+    "error": Builder._error,
+    "http": lambda self, tree: http.put_together(tree["v"]),
+    "pickle": Builder._pickle,
+}

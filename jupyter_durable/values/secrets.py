@@ -1,0 +1,85 @@
+"""Finds what looks like a key or password in text, and takes it out.
+
+The rules know shapes, not meanings: prefixes that providers give their keys, header and assignment forms, user info
+in URLs, JSON web tokens, PEM blocks. They are used on everything that is written for people to read (tracebacks, cell
+sources, salvage, start values) and on what a function captures.
+"""
+
+from __future__ import annotations
+
+import re
+
+REDACTED = "[redacted]"
+"""What stands in the place of a secret."""
+
+_NAMES = (
+    r"api[_-]?key|apikey|access[_-]?key(?:[_-]?id)?|secret(?:[_-]?(?:access[_-]?)?key)?|private[_-]?key"
+    r"|(?:access|auth|refresh|id|bearer|session|secret|api|bot|github|hf)[_-]?token|client[_-]?secret"
+    r"|passw(?:or)?d|passphrase|authorization|credentials?"
+)
+
+_SHAPES = re.compile(
+    r"""
+      (?P<pem>-----BEGIN[ ](?:[A-Z ]+[ ])?PRIVATE[ ]KEY-----.*?(?:-----END[ ](?:[A-Z ]+[ ])?PRIVATE[ ]KEY-----|\Z))
+    | (?<![A-Za-z0-9])(?P<key>
+          sk-(?:ant|proj|or|svcacct|live|test)-[A-Za-z0-9_-]{6,}
+        | sk-(?=[A-Za-z0-9_-]*\d)[A-Za-z0-9_-]{8,}
+        | (?:sk|rk|pk)_(?:live|test)_[A-Za-z0-9]{8,}
+        | (?:AKIA|ASIA)[A-Z0-9]{16}
+        | gh[pousr]_[A-Za-z0-9]{16,} | github_pat_[A-Za-z0-9_]{16,} | glpat-[A-Za-z0-9_-]{16,}
+        | xox[a-z]-[A-Za-z0-9-]{10,} | AIza[A-Za-z0-9_-]{30,} | hf_[A-Za-z0-9]{20,} | gsk_[A-Za-z0-9]{20,}
+        | eyJ[A-Za-z0-9_-]{8,}\.eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{4,}
+      )
+    | (?P<scheme>\b(?:Bearer|Basic)[ ]+)(?=[A-Za-z0-9._~+/=-]*[\d._~+/=-])[A-Za-z0-9._~+/-]{8,}=*
+    | (?P<url>\b[a-z][a-z0-9+.-]*://[^\s/:@'"]*:)[^\s/@'"]+(?=@)
+    """,
+    re.VERBOSE | re.DOTALL,
+)
+
+_ASSIGNED = re.compile(
+    rf"""
+      (?P<left>(?<![A-Za-z0-9])(?:[A-Za-z0-9]+[_-])*(?:{_NAMES})["']?\s*(?::\s*\w+\s*=|=|:)\s*)
+      (?:
+          (?P<quote>\\?["'])(?P<text>(?:(?!(?P=quote)).){{3,}}?)(?P=quote)
+        | (?P<bare>(?=[A-Za-z0-9_+/.-]*\d)(?=[A-Za-z0-9_+/.-]*[A-Za-z])[A-Za-z0-9_+/-]{{12,}}={{0,2}})(?![\w.(\[])
+      )
+    """,
+    re.VERBOSE | re.IGNORECASE,
+)
+
+
+def redact(text: str) -> str:
+    """Replace what looks like a secret by ``[redacted]``.
+
+    Args:
+        text: any text: a traceback, the source of a cell, JSON.
+
+    Returns:
+        The text without the secrets; names, quotes and everything else stay.
+
+    >>> redact('client = OpenAI(api_key="sk-live-8842-zzz")')
+    'client = OpenAI(api_key="[redacted]")'
+    >>> redact("postgres://ada:lovelace@db/x")
+    'postgres://ada:[redacted]@db/x'
+    """
+    return _ASSIGNED.sub(_assigned, _SHAPES.sub(_shaped, text))
+
+
+def has_secret(text: str) -> bool:
+    """Whether `redact` would change the text.
+
+    >>> has_secret("api_key = os.environ['KEY']"), has_secret("Authorization: Bearer abc.def-123")
+    (False, True)
+    """
+    if _SHAPES.search(text) is not None:
+        return True
+    return any(found["text"] != REDACTED for found in _ASSIGNED.finditer(text))
+
+
+def _shaped(found: re.Match[str]) -> str:
+    return (found["scheme"] or found["url"] or "") + REDACTED
+
+
+def _assigned(found: re.Match[str]) -> str:
+    quote = found["quote"] or ""
+    return f"{found['left']}{quote}{REDACTED}{quote}"
