@@ -21,7 +21,7 @@ from jupyter_durable.errors import NotInRun, UsageError
 from jupyter_durable.retry import RetryPolicy
 from jupyter_durable.runner import StepSpec, run_async, run_sync
 from jupyter_durable.running import RunContext
-from jupyter_durable.values.check import unstorable_annotation
+from jupyter_durable.values.refused import unstorable_annotation
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -118,6 +118,7 @@ def step(
         mutates=frozenset(mutates),
         outputs=outputs,
         version=str(version),
+        carries=not inspect.isfunction(fn) or bool(inspect.unwrap(fn).__closure__) or hasattr(fn, "__wrapped__"),
         refused=unstorable_annotation(_return_annotation(fn)) or "",
     )
     return _wrapped(spec)

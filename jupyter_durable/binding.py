@@ -6,16 +6,13 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
-from jupyter_durable.evidence import bound_digest
-
 Binder = Callable[[tuple[Any, ...], dict[str, Any]], tuple[list[str], list[Any]]]
 
 
 def binder(fn: Callable[..., Any]) -> Binder:
     """Make the function that brings calls of ``fn`` into one form.
 
-    ``search("x")`` and ``search(query="x")`` are the same call, and so is one that spells out a default. Closure cells
-    belong to the call as well: ``lambda: get(q)`` is another call for another ``q``.
+    ``search("x")`` and ``search(query="x")`` are the same call, and so is one that spells out a default.
 
     >>> def search(query, limit=10): ...
     >>> binder(search)(("x",), {})
@@ -27,22 +24,16 @@ def binder(fn: Callable[..., Any]) -> Binder:
         signature = inspect.signature(fn)
     except (TypeError, ValueError):  # a builtin without a signature
         return lambda args, kwargs: ([], [list(args), dict(kwargs)] if kwargs else list(args))
-    simple = _positional_only_binder(signature)
-    closure = getattr(inspect.unwrap(fn), "__closure__", None)
+    simple = _simple_binder(signature)
 
     def bind(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[list[str], list[Any]]:
         bound = simple(args, kwargs) if simple is not None else None
-        if bound is None:
-            bound = _bind(signature, args, kwargs)
-        if closure:
-            names, values = bound
-            return names, [*values, bound_digest(fn)]
-        return bound
+        return bound if bound is not None else _bind(signature, args, kwargs)
 
     return bind
 
 
-def _positional_only_binder(signature: inspect.Signature) -> Callable[..., tuple[list[str], list[Any]] | None] | None:
+def _simple_binder(signature: inspect.Signature) -> Callable[..., tuple[list[str], list[Any]] | None] | None:
     """The fast way for functions of ordinary parameters; ``Signature.bind`` costs more than all the rest of a call."""
     parameters = list(signature.parameters.values())
     if any(p.kind is not p.POSITIONAL_OR_KEYWORD for p in parameters):

@@ -186,6 +186,8 @@ class Outcome(Struct, frozen=True, kw_only=True):
     """Steps (seq of their start) whose failure itself ended the execution; only these are tried again."""
     inputs: dict[str, str] = {}
     """Digests of the mutable inputs at the end, to tell own mutations from edits."""
+    state: dict[str, tuple[str, str]] = {}
+    """Globals that only steps change -> digest at the end and at the start, to the same purpose."""
     replayed: int = 0
     live: int = 0
 

@@ -127,7 +127,6 @@ class Execution:
         self._lock = threading.RLock()
         self._tasks: weakref.WeakSet[asyncio.Task[Any]] = weakref.WeakSet()
         self._threads = 0
-        self._evidence: dict[int, tuple[Any, str]] = {}
         self._branch_off = branch_off
         self._turnstile: Turnstile | None = None
         self._flushing: asyncio.Future[None] | None = None
@@ -163,10 +162,7 @@ class Execution:
 
     def evidence_of(self, fn: Any) -> str:
         """Digest of the code that a step function depends on, as of its first use in this execution."""
-        known = self._evidence.get(id(fn))
-        if known is None:
-            known = self._evidence[id(fn)] = (fn, self.book.of(fn).digest)
-        return known[1]
+        return self.book.of(fn).digest
 
     # Decide ------------------------------------------------------------------------------------------------------
 
@@ -438,6 +434,7 @@ class Execution:
             error=None if error is None else msgspec.structs.replace(describe_error(error)[0], payload=None),
             failed=() if error is None else tuple(causes(error)),
             inputs=self._end_inputs(),
+            state=self.book.state(),
             replayed=self.stats.replayed + self.stats.adopted,
             live=self.stats.live,
         )

@@ -62,14 +62,9 @@ def begin(spec: RunSpec, log: EventLog) -> Execution:
     if before is not None and before.draining:
         while not before.wait_closed(0.05):
             pass  # in slices, so that an interrupt gets through; the join itself waits for the event
-    book = EvidenceBook(spec.namespace)
-    inputs = Inputs.of(spec.namespace, spec.reads, book)
-    wanted = Wanted(
-        spec.code, inputs.digests, spec.flags.fresh, spec.flags.from_step, spec.flags.branch, spec.pass_id
-    )  # fmt: skip
     for _ in range(3):
         try:
-            return _begin_once(spec, log, book, inputs, wanted)
+            return _begin_once(spec, log)
         except errors.BranchMoved:
             continue  # somebody else began and ended an execution between our reading and our taking the branch
     raise errors.BranchBusy(
@@ -78,8 +73,14 @@ def begin(spec: RunSpec, log: EventLog) -> Execution:
     )
 
 
-def _begin_once(spec: RunSpec, log: EventLog, book: EvidenceBook, inputs: Inputs, wanted: Wanted) -> Execution:
+def _begin_once(spec: RunSpec, log: EventLog) -> Execution:
     records = log.executions(spec.run)
+    newest = next((r for r in reversed(records) if r.header.purpose == "run"), None)
+    left = newest.outcome.state if newest is not None and newest.outcome is not None else {}
+    book = EvidenceBook(cell=spec.binds, left=left)
+    inputs = Inputs.of(spec.namespace, spec.reads, book)
+    flags = spec.flags
+    wanted = Wanted(spec.code, inputs.digests, flags.fresh, flags.from_step, flags.branch, spec.pass_id)
     views = group(Seen(r.header, r.outcome, r.running) for r in records)
     if spec.flags.branch and not any(view.name == spec.flags.branch for view in views):
         names = ", ".join(f"`{view.name}`" for view in views) or "none yet"

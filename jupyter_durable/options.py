@@ -70,6 +70,8 @@ class RunSpec:
     namespace: Mapping[str, Any] | MutableMapping[str, Any] = field(default_factory=dict)
     reads: frozenset[str] = frozenset()
     """Global names that the cell reads."""
+    binds: frozenset[str] = frozenset()
+    """Global names that the cell's own code binds or changes."""
     causes: tuple[str, ...] = ()
     """Nondeterministic calls in the cell's glue code."""
     flags: Flags = field(default_factory=Flags)

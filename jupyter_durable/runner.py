@@ -51,7 +51,7 @@ class StepSpec:
     fn: Callable[..., Any]
     name: str
     bind: Callable[[tuple[Any, ...], dict[str, Any]], tuple[list[str], list[Any]]]
-    """Arguments of a call -> names and values in the order of the parameters, defaults filled in, and closure cells."""
+    """Arguments of a call -> names and values in the order of the parameters, defaults filled in."""
     is_async: bool
     policy: RetryPolicy
     pure: bool = False
@@ -64,6 +64,8 @@ class StepSpec:
     outputs: bool = True
     version: str = ""
     kind: str = "step"
+    carries: bool = False
+    """The function carries values with it (closure cells, a partial's arguments, an instance)."""
     refused: str = ""
     """Why its value could never be stored, as far as its return annotation tells."""
 
@@ -96,7 +98,13 @@ def prepare(frame: Frame, spec: StepSpec, args: tuple[Any, ...], kwargs: dict[st
         )  # fmt: skip
     names, values = spec.bind(args, kwargs)
     try:
-        identity = digest(values if spec.key is None else [spec.key(*args, **kwargs)])
+        if spec.key is not None:
+            identity = digest([spec.key(*args, **kwargs)])
+        elif spec.carries:
+            # ``lambda: get(q)`` is another call for another ``q``.
+            identity = digest([*values, execution.book.bound_digest(spec.fn)])
+        else:
+            identity = digest(values)
     except Undigestable as error:
         raise Undigestable(
             f"{execution.place_of_run()}, step `{spec.name}`: the call has no identity, because {error} It was not "
