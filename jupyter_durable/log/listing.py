@@ -18,7 +18,7 @@ from jupyter_durable.errors import LogDamaged, LogError, LogTooNew
 from jupyter_durable.events import AnyEvent, ExecutionEnded, ExecutionHeader, Head
 from jupyter_durable.log import lease
 from jupyter_durable.log.base import ExecutionRecord
-from jupyter_durable.log.line import ENVELOPE, Chain, Envelope, decode_event, read_envelope
+from jupyter_durable.log.line import ENVELOPE, decode_event, read_envelope
 from jupyter_durable.log.reader import JournalReader, damaged, first_line
 from jupyter_durable.log.stub import Stub, read_stub
 
@@ -196,18 +196,31 @@ class Lister:
 
 
 def _entry(path: Path, header: ExecutionHeader, started: float) -> Entry:
-    size, last, torn = last_line(path, header)
-    envelope = read_envelope(last)
-    event = decode_event(last) if b'"execution_ended"' in last[:160] else None
+    ends = ends_of(path)
+    envelope = read_envelope(ends.last)
+    event = decode_event(ends.last) if b'"execution_ended"' in ends.last[:160] else None
     head = Head(execution=header.execution, seq=envelope.seq, chain=envelope.chain.text)
-    return Entry(path, header, started, head, event, torn, size)
+    return Entry(path, header, started, head, event, ends.torn, ends.size)
 
 
-def last_line(path: Path, header: ExecutionHeader) -> tuple[int, bytes, int]:
-    """Size of a journal, its last whole line that verifies, and the bytes after it.
+@dataclass(frozen=True, slots=True)
+class Ends:
+    """Both ends of a journal."""
 
-    The two last lines usually say enough; only if they do not fit, everything is read.
-    """
+    size: int
+    first: bytes
+    """The first line; empty if a torn one is all there is."""
+    before: bytes
+    """The line before the last one; empty if there is only one."""
+    last: bytes
+    """The last whole line that verifies."""
+    torn: int
+    """Bytes after it."""
+
+
+def ends_of(path: Path) -> Ends:
+    """Read both ends of a journal. The two last lines usually say enough; if they do not fit, everything is read."""
+    first, _ = first_line(path)
     fd = os.open(path, os.O_RDONLY | getattr(os, "O_BINARY", 0))
     try:
         size = os.fstat(fd).st_size
@@ -222,34 +235,30 @@ def last_line(path: Path, header: ExecutionHeader) -> tuple[int, bytes, int]:
     finally:
         os.close(fd)
     if want >= size and len(lines) == 1:
-        return size, lines[0], torn
+        return Ends(size, first, b"", lines[0], torn)
     if len(lines) >= 2 and _follows(lines[-1], lines[-2]):
-        return size, lines[-1], torn
+        return Ends(size, first, lines[-2], lines[-1], torn)
     reader = JournalReader(path, None)
-    last = b""
+    last: list[bytes] = []
     try:
         for batch in reader.batches():
-            last = batch.lines[-1]
+            last = (last + batch.lines[-2:])[-2:]
     except LogTooNew:
         raise
     except LogError:
         if not last:
             raise
-    return size, last, reader.torn
+    return Ends(size, first, last[-2] if len(last) == 2 else b"", last[-1], reader.torn)
 
 
 def _follows(line: bytes, before: bytes) -> bool:
     """Whether a line verifies against the checksum that the line before it states."""
     try:
-        first, second = _fields(before), _fields(line)
+        first, second = read_envelope(before), read_envelope(line)
     except (msgspec.DecodeError, ValueError):
         return False
     right = crc32(line[ENVELOPE:], first.chain.crc)
     return second.seq == first.seq + 1 and line.startswith(b'{"c":"%08x"' % right)
-
-
-def _fields(line: bytes) -> Envelope:
-    return read_envelope(line)
 
 
 def _stub_entry(path: Path) -> Entry:
@@ -270,5 +279,3 @@ def _signature(path: Path) -> tuple[int, int, int]:
     stat = path.stat()
     return stat.st_ino, stat.st_size, stat.st_mtime_ns
 
-
-__all__ = ["Chain", "Entry", "Lister", "Listing", "last_line", "missing"]

@@ -1,0 +1,123 @@
+"""Reads what was folded back from the database, as events, verified.
+
+Only a branch whose journals are gone needs this: a completed one. The rows of an execution are verified by one MAC
+over all of them, which stands in the stub that its journal left.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from jupyter_durable.errors import LogDamaged, LogUnusable, LogUntrusted
+from jupyter_durable.events import Head, Recorded
+from jupyter_durable.log import database
+from jupyter_durable.log.line import decode_event
+from jupyter_durable.log.listing import Entry
+
+if TYPE_CHECKING:
+    import duckdb
+
+_PATIENCE = 10.0
+_ROWS = 5000
+_SELECT = f"SELECT seq, type, time, data, {', '.join(database.FLAT)} FROM lines WHERE execution = ? AND seq "
+_encode = msgspec.json.Encoder().encode
+
+
+def read_all(directory: Path, entry: Entry, upto: Head | None, secret: bytes | None) -> Iterator[Recorded]:
+    """The events of a folded execution, up to the head that its successor names.
+
+    Raises:
+        LogDamaged: database or rows are missing or changed.
+        LogUnusable: another process kept the database open.
+    """
+    assert entry.stub is not None
+    last = entry.last.seq if upto is None else upto.seq
+    if last > entry.last.seq or (upto is not None and last == entry.last.seq and upto.chain != entry.last.chain):
+        raise _changed(directory, entry, f"event {last}, which a later execution continues, is not in it")
+    connection = _open(directory)
+    try:
+        if secret is not None:
+            count, _, mac = database.block_mac(connection, entry.header.execution, entry.stub.chain, secret)
+            if count != entry.stub.count:
+                raise _changed(directory, entry, f"it holds {count} of {entry.stub.count} events")
+            if mac != entry.stub.block:
+                raise _forged(directory, entry)
+        rows = connection.execute(_SELECT + "<= ? ORDER BY seq", [entry.header.execution, last])
+        while some := rows.fetchmany(_ROWS):
+            for row in some:
+                yield _recorded(row)
+    finally:
+        connection.close()
+
+
+def read_one(directory: Path, entry: Entry, seq: int) -> Recorded:
+    """One event of a folded execution.
+
+    Raises:
+        LogDamaged: it is not there.
+        LogUnusable: another process kept the database open.
+    """
+    connection = _open(directory)
+    try:
+        rows = connection.execute(_SELECT + "= ?", [entry.header.execution, seq]).fetchall()
+    finally:
+        connection.close()
+    if len(rows) != 1:
+        raise _changed(directory, entry, f"event {seq} is missing")
+    return _recorded(rows[0])
+
+
+def _open(directory: Path) -> duckdb.DuckDBPyConnection:
+    path = database.path_of(directory)
+    if not path.exists():
+        raise LogDamaged(
+            f"{path} is missing, and finished runs lie in nothing else. Put it back from a backup; unfinished runs "
+            "resume from their journals.",
+            file=str(path),
+            line=0,
+            readable=0,
+        )
+    try:
+        return database.connect(directory, read_only=True, patience=_PATIENCE)
+    except database.DatabaseLocked as error:
+        raise LogUnusable(
+            f"{path} is open in another program ({error}), and this branch lies in nothing else. Close it there, then "
+            "run the cell again.",
+            path=str(path),
+        ) from error
+
+
+def _recorded(row: tuple[Any, ...]) -> Recorded:
+    seq, kind, time, data, *flat = row
+    fields = {"type": kind, "at": time}
+    fields.update((name, value) for name, value in zip(database.FLAT, flat, strict=True) if value is not None)
+    text = _encode(fields)
+    if data is not None:
+        text = b'%b,"data":%b}' % (text[:-1], data.encode())
+    return Recorded(seq, decode_event(text))
+
+
+def _changed(directory: Path, entry: Entry, what: str) -> LogDamaged:
+    path = database.path_of(directory)
+    return LogDamaged(
+        f"{path} does not hold execution {entry.header.execution} of run {entry.header.name} "
+        f"({entry.header.branch_name}) as it was folded: {what}. Nothing was executed. Put the file back from a backup, "
+        "or start anew with --fresh.",
+        file=str(path),
+        line=0,
+        readable=0,
+    )
+
+
+def _forged(directory: Path, entry: Entry) -> LogUntrusted:
+    path = database.path_of(directory)
+    return LogUntrusted(
+        f"{path} was changed: execution {entry.header.execution} of run {entry.header.name} "
+        f"({entry.header.branch_name}) is not what was signed when it was folded. Nothing of it is loaded. Put the file "
+        "back from a backup, or start anew with --fresh.",
+        file=str(path),
+    )
