@@ -78,8 +78,8 @@ def check_dev(words: list[str]) -> None:
 
 
 def check_cli(words: list[str]) -> None:
-    """The command line's own parser takes these words; it ends the process if it does not."""
-    from jupyter_durable.cli import build_parser
+    """The command line's own parser takes these words; it raises if it does not."""
+    from jupyter_durable.cli.arguments import build_parser
 
     build_parser().parse_args(words)
 
@@ -117,8 +117,18 @@ def test_every_command_is_real(line):
 
 @pytest.mark.parametrize("line", ["python3 dev.py tset", "jupyter durable shwo x", "pip install 'x[demo]'", "rm -rf /"])
 def test_a_command_that_is_not_real_is_found(line):
-    with pytest.raises((AssertionError, SystemExit, pytest.fail.Exception)):
+    from jupyter_durable.cli.arguments import WrongArguments
+
+    with pytest.raises((AssertionError, WrongArguments, pytest.fail.Exception)):
         check_command(line)
+
+
+def test_every_command_of_the_shell_is_documented():
+    from jupyter_durable.cli import arguments
+
+    text = (ROOT / "docs" / "log.md").read_text(encoding="utf-8")
+
+    assert {command.name for command in arguments.COMMANDS if f"`jupyter durable {command.name}" not in text} == set()
 
 
 def flags_of_the_cell() -> set[str]:
@@ -140,7 +150,7 @@ def mentioned_flags(text: str) -> set[str]:
     }
 
 
-SHELL_FLAGS = {"--json"}
+SHELL_FLAGS = {"--json", "--log"}
 """Flags of `jupyter durable` that the pages mention outside of a command."""
 
 

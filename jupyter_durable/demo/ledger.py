@@ -2,35 +2,41 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from pathlib import Path
 
 from jupyter_durable import clock
 
-_EVENTS = """
-    SELECT execution, type, data
-    FROM events
-    WHERE type IN ('execution_started', 'step_started', 'step_completed', 'execution_ended')
-    ORDER BY seq
+_EXECUTIONS = """
+    SELECT
+        x.status,
+        count(*) FILTER (e.type = 'step_started') AS started,
+        count(*) FILTER (e.type = 'step_completed') AS finished,
+        coalesce(sum(CAST(e.data ->> '$.data.tokens' AS BIGINT)) FILTER (e.type = 'step_completed'), 0) AS tokens,
+        coalesce(any_value(x.replayed), 0) AS replayed,
+        coalesce(any_value(x.live), 0) AS executed
+    FROM executions x
+    JOIN events e ON e.execution = x.execution
+    WHERE x.purpose = 'run'
+    GROUP BY x.execution, x.status, x.first_seq
+    ORDER BY x.first_seq
 """
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class Execution:
     """What one kernel did."""
 
-    id: str
-    started: int = 0
+    status: str
+    """How it ended; ``killed`` if it could not say, ``running`` if it still does."""
+    started: int
     """Steps whose body was begun."""
-    finished: int = 0
+    finished: int
     """Steps whose value was recorded."""
-    tokens: int = 0
-    """Tokens that the finished steps say they cost (the field ``tokens`` of their values)."""
-    replayed: int = 0
-    executed: int = 0
-    status: str = "killed"
-    """How it ended, as the log has it; ``killed`` if the log has no end."""
+    tokens: int
+    """Tokens that the finished steps cost, by the field ``tokens`` of their values."""
+    replayed: int
+    executed: int
 
 
 def read(folder: Path) -> list[Execution]:
@@ -38,21 +44,7 @@ def read(folder: Path) -> list[Execution]:
     from jupyter_durable.client import connect
 
     with connect(folder) as connection:
-        rows = connection.execute(_EVENTS).fetchall()
-    executions: dict[str, Execution] = {}
-    for execution, kind, data in rows:
-        entry = executions.setdefault(execution, Execution(execution))
-        fields = json.loads(data) if isinstance(data, str) else data or {}
-        if kind == "step_started":
-            entry.started += 1
-        elif kind == "step_completed":
-            entry.finished += 1
-            value = fields.get("data")
-            entry.tokens += value.get("tokens", 0) if isinstance(value, dict) else 0
-        elif kind == "execution_ended":
-            entry.status = fields["status"]
-            entry.replayed, entry.executed = fields.get("replayed", 0), fields.get("live", 0)
-    return list(executions.values())
+        return [Execution(*row) for row in connection.execute(_EXECUTIONS).fetchall()]
 
 
 def in_flight(folder: Path, number: int, seconds: float) -> bool:
