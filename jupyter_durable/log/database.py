@@ -52,6 +52,10 @@ _TABLES = (
     f"CREATE TABLE schema_version AS SELECT {SCHEMA} AS version",
 )
 
+_CREATE = ";\n".join(("BEGIN", *_TABLES, *VIEWS.values(), "COMMIT"))
+_DIRECT = "SET checkpoint_threshold = '1B'"
+"""A commit then goes into the file at once, and not into its write-ahead log first."""
+
 _FIELDS = '{"execution":"VARCHAR","seq":"BIGINT","type":"VARCHAR","at":"DOUBLE",' + (
     ",".join(f'"{name}":"{COLUMNS[name]}"' for name in FLAT) + "}"
 )
@@ -74,7 +78,7 @@ _DIGEST = (
     + ", ".join(
         f"coalesce(strlen({name}), -1), coalesce({name}, '')"
         if kind == "VARCHAR"
-        else f"coalesce(CAST({name} AS INTEGER), -1)"
+        else f"coalesce(CAST({name} AS BIGINT), -1)"
         for name, kind in COLUMNS.items()
         if name in {*FLAT, "data"}
     )
@@ -146,18 +150,16 @@ def unreadable(path: Path, error: Exception) -> LogDamaged:
 def _check_schema(connection: duckdb.DuckDBPyConnection, path: Path, read_only: bool) -> None:
     import duckdb
 
+    version = SCHEMA
     try:
-        tables = {row[0] for row in connection.execute("SELECT table_name FROM duckdb_tables()").fetchall()}
-        if "schema_version" in tables:
+        try:
             version = connection.execute("SELECT version FROM schema_version").fetchall()[0][0]
-        elif tables or read_only:
-            raise unreadable(path, ValueError("it is not a log of jupyter_durable"))
-        else:
-            connection.execute("BEGIN")
-            for statement in (*_TABLES, *VIEWS.values()):
-                connection.execute(statement)
-            connection.execute("COMMIT")
-            return
+        except duckdb.CatalogException:
+            if read_only or connection.execute("SELECT count(*) FROM duckdb_tables()").fetchall() != [(0,)]:
+                raise  # never made into a log: it is somebody's, or damaged
+            connection.execute(_CREATE)
+        if not read_only:
+            connection.execute(_DIRECT)
     except duckdb.Error as error:
         raise unreadable(path, error) from error
     if version > SCHEMA:

@@ -85,17 +85,16 @@ def fold_locked(directory: Path, listing: Listing, keys: Keyring, *, patience: f
         done.note = f"{path} is open in another program, so the journals stay as they are: {error}"
         return done
     try:
-        positions = _positions(connection)
-        with suppress(FileNotFoundError):
-            _Folding(directory, keys, done, positions).take_in(connection, journals)
-        whole = _completed(listing, journals, positions)
+        folding = _Folding(directory, keys, done, _positions(connection))
+        folding.take_in(connection, journals)
+        whole = _completed(listing, journals, folding.positions)
         if whole:
             connection.execute("CHECKPOINT")
     finally:
         connection.close()
     files.hooks.reached("fold: closed")
     if whole:
-        _seal(directory, keys, whole, positions, done, patience)
+        _seal(directory, keys, whole, folding.positions, done, patience)
     return done
 
 
@@ -136,26 +135,28 @@ class _Folding:
     """One transaction: the new lines of all journals."""
 
     def __init__(self, directory: Path, keys: Keyring, done: Folded, positions: dict[str, Position]) -> None:
+        self.positions = positions
+        """How far each journal is in the database."""
         self._secret = keys.own().secret
         self._done = done
-        self._positions = positions
         self._moved: list[str] = []
-        self._file = directory / f".fold-{os.getpid()}-{clock.token_bytes(4).hex()}.jsonl"
+        self._file = directory / f".fold-{os.getpid()}-{clock.token_bytes(4).hex()}"
 
     def take_in(self, connection: duckdb.DuckDBPyConnection, journals: list[Entry]) -> None:
+        """Copy what is new in the journals, and commit it with the new positions."""
         try:
             count = self._copy(journals)
             files.hooks.reached("fold: copied")
             if not count:
                 return
             connection.execute("BEGIN")
-            if database.ingest(connection, "lines", self._file) != count:
-                connection.execute("ROLLBACK")
-                raise LogUnusable(f"DuckDB did not take in all of {self._file}; the journals stay as they are.")
+            inserted = database.ingest(connection, "lines", self._file)
+            if inserted != count:
+                raise LogUnusable(f"DuckDB took in {inserted} of {count} events; the journals stay as they are.")
             files.hooks.reached("fold: inserted")
             connection.execute("DELETE FROM folded WHERE execution IN (SELECT unnest(?))", [self._moved])
             for execution in self._moved:
-                at = self._positions[execution]
+                at = self.positions[execution]
                 connection.execute(
                     "INSERT INTO folded VALUES (?, ?, ?, ?, ?)", [execution, at.offset, at.line, at.seq, at.chain.text]
                 )
@@ -164,44 +165,37 @@ class _Folding:
             files.hooks.reached("fold: committed")
             self._done.events = count
         finally:
-            with suppress(OSError):
-                os.unlink(self._file)
+            self._file.unlink(missing_ok=True)
 
     def _copy(self, journals: list[Entry]) -> int:
-        """Write the new lines of all journals into one file, flushed and verified; return how many."""
+        """Write the new lines of all journals, flushed and verified, into one file; return how many."""
         count = 0
-        fd = -1
+        fd = files.hooks.open(self._file, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
         try:
             for entry in journals:
-                start = self._positions.get(entry.header.execution)
-                if start is not None and start.offset >= entry.size:
-                    continue
-                if fd < 0:
-                    fd = files.hooks.open(self._file, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
-                count += self._copy_one(entry, start, fd)
+                start = self.positions.get(entry.header.execution)
+                if start is None or start.offset < entry.size:
+                    with suppress(FileNotFoundError):
+                        count += self._copy_one(entry, start, fd)
         finally:
-            if fd >= 0:
-                os.close(fd)
+            os.close(fd)
         return count
 
     def _copy_one(self, entry: Entry, start: Position | None, fd: int) -> int:
         execution = entry.header.execution
-        if start is not None and start.line == 1:
-            start = None
         _flush(entry.path)
         reader = JournalReader(entry.path, self._secret, start)
         prefix = b'{"execution":"%b",' % execution.encode()
+        between = b"\n" + prefix
         count = 0
         try:
             for batch in reader.batches():
-                rows = [prefix + line[ENVELOPE:] for line in batch.lines]
-                rows.append(b"")
-                files.write_all(fd, b"\n".join(rows))
+                files.write_all(fd, prefix + between.join([line[ENVELOPE:] for line in batch.lines]) + b"\n")
                 count += len(batch.lines)
         except LogError as error:  # what came before is whole; the next reader of this branch is told
             self._done.note = str(error)
         if count:
-            self._positions[execution] = reader.position
+            self.positions[execution] = reader.position
             self._moved.append(execution)
         return count
 

@@ -33,7 +33,7 @@ LEAN_BYTES = 16 << 20
 """A history of more bytes than this is read lean."""
 LEAN_PAYLOAD = 512
 """A line of at most this length keeps its payload, also in a lean reading."""
-_CHUNK = 4 << 20
+_CHUNK = 1 << 20
 _WHOLE = re.compile(rb'\{"c":"[0-9a-f]{8}","m":"[\w-]{16}","seq":\d+,.*\}', re.ASCII | re.DOTALL)
 _UNSTATED = Chain(-1, b"")
 
