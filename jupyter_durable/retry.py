@@ -13,7 +13,7 @@ What a server says (``retry-after``) goes before the policy's own delay.
 
 from __future__ import annotations
 
-import datetime
+import datetime as dt
 import math
 import re
 from collections.abc import Callable, Mapping
@@ -24,7 +24,7 @@ from typing import Any
 from jupyter_durable import clock
 from jupyter_durable.errors import DurableError, StepTimeout, UsageError
 
-Duration = str | float | datetime.timedelta
+Duration = str | float | dt.timedelta
 """Seconds, or text such as ``"1h30m"``, or a timedelta."""
 
 _FACTOR = 2.0
@@ -49,7 +49,7 @@ def parse_duration(value: Any, name: str = "duration") -> float:
     >>> parse_duration("1h30m"), parse_duration("500ms"), parse_duration(5)
     (5400.0, 0.5, 5.0)
     """
-    if isinstance(value, datetime.timedelta):
+    if isinstance(value, dt.timedelta):
         seconds = value.total_seconds()
     elif isinstance(value, str):
         seconds = _read(value, name)
@@ -186,8 +186,11 @@ def retry_after(exc: BaseException) -> float | None:
     >>> retry_after(RateLimit()), retry_after(OSError())
     (7.0, None)
     """
-    given = getattr(exc, "retry_after", None)
-    if isinstance(given, datetime.timedelta):
+    try:
+        given = getattr(exc, "retry_after", None)
+    except Exception:
+        given = None  # a property of somebody else's error; it must not hide the error
+    if isinstance(given, dt.timedelta):
         given = given.total_seconds()
     if given is not None and not isinstance(given, bool):
         return _seconds(given)
@@ -204,8 +207,8 @@ def _header(headers: Any, name: str) -> str | None:
     if not isinstance(headers, Mapping) and not hasattr(headers, "items"):
         return None
     try:
-        for key, value in headers.items():  # a plain dict knows one spelling only
-            key, value = (each.decode("latin-1") if isinstance(each, bytes) else each for each in (key, value))
+        for pair in headers.items():  # a plain dict knows one spelling only
+            key, value = (each.decode("latin-1") if isinstance(each, bytes) else each for each in pair)
             if isinstance(key, str) and isinstance(value, str | int | float) and key.lower() == name:
                 return str(value)
     except Exception:
@@ -228,7 +231,7 @@ def _until(text: str) -> float | None:
     except (TypeError, ValueError, IndexError, OverflowError):
         return None
     if moment.tzinfo is None:  # "-0000", and HTTP dates are always UTC
-        moment = moment.replace(tzinfo=datetime.UTC)
+        moment = moment.replace(tzinfo=dt.UTC)
     return max(0.0, moment.timestamp() - clock.now())
 
 

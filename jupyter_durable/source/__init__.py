@@ -12,9 +12,9 @@ from __future__ import annotations
 
 from jupyter_durable.source.canonical import canonical, cell_digest, parse, text_digest
 from jupyter_durable.source.causes import uses_nondeterminism
+from jupyter_durable.source.changes import names_called, names_mutated, params_mutated
 from jupyter_durable.source.locate import class_tree, function_tree
 from jupyter_durable.source.names import dotted_reads, names_bound, names_read
-from jupyter_durable.source.changes import names_called, names_mutated, params_mutated
 
 __all__ = [
     "canonical",

@@ -24,7 +24,11 @@ _KNOWN = {
 """Names taken for these modules when neither the code nor the notebook says what they are."""
 
 _ANY_OF = ("random.", "secrets.", "numpy.random.")
-_HARMLESS = frozenset({"random.seed", "random.setstate", "random.getstate", "numpy.random.seed"})
+_HARMLESS = frozenset(
+    {"random.seed", "random.setstate", "random.getstate", "numpy.random.seed", "secrets.compare_digest"}
+)
+_SEEDED = frozenset({"random.Random", "numpy.random.default_rng", "numpy.random.RandomState"})
+"""Harmless if they are given a seed."""
 _EXACT = frozenset(
     "uuid.uuid1 uuid.uuid4 time.time time.time_ns time.monotonic time.monotonic_ns time.perf_counter "
     "time.perf_counter_ns time.process_time time.localtime time.gmtime time.ctime time.strftime "
@@ -38,15 +42,15 @@ _SET = "the order of a set"
 
 
 def uses_nondeterminism(code: str | ast.AST, modules: Mapping[str, str] | None = None) -> list[str]:
-    """Likely causes of a different answer, as a person would write them, in the order of the code.
+    r"""Likely causes of a different answer, as a person would write them, in the order of the code.
 
     Args:
         code: a cell or its tree.
         modules: notebook names that stand for modules or their functions, such as ``{"rng": "random"}``.
 
-    >>> uses_nondeterminism("import random as r\\nif r.random() < 0.5: f(time.time())")
+    >>> uses_nondeterminism("import random as r\nif r.random() < 0.5: f(time.time())")
     ['random.random()', 'time.time()']
-    >>> uses_nondeterminism("for x in {1, 2}: f(x)\\nfor x in sorted({1, 2}): f(x)")
+    >>> uses_nondeterminism("for x in {1, 2}: f(x)\nfor x in sorted({1, 2}): f(x)")
     ['the order of a set']
     """
     tree = parse(code)
@@ -79,14 +83,13 @@ class _Finder(ast.NodeVisitor):
                 (self.sets.add if self._is_set(node.value) else self.sets.discard)(target.id)
 
     def visit_Call(self, node: ast.Call) -> None:
-        if isinstance(node.func, ast.Name) and node.func.id in _BUILTIN and node.func.id not in self.aliases:
-            self.found.append(f"{node.func.id}()")
-        elif cause := self._named(node.func):
+        cause = self._named(node.func)
+        if cause is not None and not (cause in _SEEDED and node.args):
             self.found.append(cause + "()")
         name = node.func.id if isinstance(node.func, ast.Name) else getattr(node.func, "attr", "")
-        if name in _SHOWS_ORDER and any(self._is_set(each) for each in node.args):
-            self.found.append(_SET)
-        elif name == "pop" and isinstance(node.func, ast.Attribute) and self._is_set(node.func.value):
+        if (name in _SHOWS_ORDER and any(self._is_set(each) for each in node.args)) or (
+            name == "pop" and isinstance(node.func, ast.Attribute) and self._is_set(node.func.value)
+        ):
             self.found.append(_SET)
         self.generic_visit(node)
 
@@ -95,6 +98,8 @@ class _Finder(ast.NodeVisitor):
         if path is None:
             return None
         root, _, rest = path.partition(".")
+        if path in _BUILTIN and path not in self.aliases:
+            return path
         full = self.aliases.get(root, root) + ("." + rest if rest else "")
         if full in _HARMLESS or not (full in _EXACT or full.startswith(_ANY_OF)):
             return None

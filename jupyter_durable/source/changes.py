@@ -46,7 +46,7 @@ def names_called(code: str | ast.AST) -> set[str]:
 
 
 def names_mutated(code: str | ast.AST, certain: bool = False) -> set[str]:
-    """Global names that code may change in place or rebind; for a function also names of its closure.
+    r"""Global names that code may change in place or rebind; for a function also names of its closure.
 
     That a cell itself assigns a name (``x = 1``) does not count: it does so again on every run.
 
@@ -57,7 +57,7 @@ def names_mutated(code: str | ast.AST, certain: bool = False) -> set[str]:
 
     >>> sorted(names_mutated("a[0] = 1; b.c += 2; d.append(3); e.get(4); f.run(5)"))
     ['a', 'b', 'd', 'f']
-    >>> sorted(names_mutated("def g():\\n    global n\\n    n = f.run()", certain=True))
+    >>> sorted(names_mutated("def g():\n    global n\n    n = f.run()", certain=True))
     ['n']
     """
     walked = _walked(code)
@@ -77,12 +77,15 @@ def params_mutated(function: FunctionNode) -> set[str]:
 def _walked(code: str | ast.AST) -> _Changes:
     tree = parse(code)
     walker = _Changes()
-    walker.visit(tree)
+    try:
+        walker.visit(tree)
+    except RecursionError:  # a chain of hundreds of `elif`; anything may be changed
+        walker.possible.update(node.id for node in ast.walk(tree) if isinstance(node, ast.Name))
     return walker
 
 
 class _Changes(ast.NodeVisitor):
-    """Walks code with the local names of the functions around each place. The outermost function's are ``scopes[0]``."""
+    """Walks code with the local names of the functions around each place; those of the outermost are ``scopes[0]``."""
 
     def __init__(self) -> None:
         self.scopes: list[set[str]] = []
@@ -150,7 +153,8 @@ class _Changes(ast.NodeVisitor):
         self._each([*node.decorator_list, *node.bases, *node.keywords])
         own = names_bound(node)
         for each in node.body:
-            hidden = not isinstance(each, ast.FunctionDef | ast.AsyncFunctionDef)  # methods do not see the class's names
+            # Methods do not see the names of their class.
+            hidden = not isinstance(each, ast.FunctionDef | ast.AsyncFunctionDef)
             if hidden:
                 self.scopes.append(own)
                 self.declared.append(set())

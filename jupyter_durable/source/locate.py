@@ -19,6 +19,9 @@ _NO_FILE = frozenset({"<string>", "<stdin>", "<unknown>"})
 
 _MOST = 256
 
+_BLOCKS = ("body", "orelse", "finalbody", "handlers", "cases")
+"""Fields that hold statements; only there do functions and classes stand."""
+
 
 class _Index:
     """The functions of one text by first line, and its classes by qualified name."""
@@ -27,20 +30,32 @@ class _Index:
         self.lines = lines
         self.functions: dict[int, list[FunctionNode]] = {}
         self.classes: dict[str, list[ast.ClassDef]] = {}
+        self._lambdas: dict[int, list[FunctionNode]] | None = None
         try:
-            tree = parse_python("".join(lines))
+            self._tree = parse_python("".join(lines))
         except (SyntaxError, ValueError):  # not Python, or not the text that the code was made from
-            return
-        stack: list[tuple[ast.AST, str]] = [(tree, "")]
+            self._tree = ast.Module([], [])
+        stack: list[tuple[ast.AST, str]] = [(self._tree, "")]
         while stack:
             node, path = stack.pop()
-            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
                 self.functions.setdefault(first_line(node), []).append(node)
-                path += getattr(node, "name", "<lambda>") + ".<locals>."
+                path += node.name + ".<locals>."
             elif isinstance(node, ast.ClassDef):
                 self.classes.setdefault(path + node.name, []).append(node)
                 path += node.name + "."
-            stack.extend((child, path) for child in ast.iter_child_nodes(node))
+            for field in _BLOCKS:
+                stack.extend((child, path) for child in getattr(node, field, ()) if isinstance(child, ast.AST))
+
+    @property
+    def lambdas(self) -> dict[int, list[FunctionNode]]:
+        """Lambdas by line. Found when first asked for, as they may hide in any expression."""
+        if self._lambdas is None:
+            self._lambdas = {}
+            for node in ast.walk(self._tree):
+                if isinstance(node, ast.Lambda):
+                    self._lambdas.setdefault(node.lineno, []).append(node)
+        return self._lambdas
 
 
 _indexes: OrderedDict[str, _Index] = OrderedDict()
@@ -63,7 +78,11 @@ def function_tree(code: CodeType) -> FunctionNode | None:
     index = _index(code.co_filename)
     if index is None:
         return None
-    found = [node for node in index.functions.get(code.co_firstlineno, ()) if _name(node) == code.co_name]
+    if code.co_name == "<lambda>":
+        found = index.lambdas.get(code.co_firstlineno, [])
+    else:
+        named = index.functions.get(code.co_firstlineno, [])
+        found = [node for node in named if getattr(node, "name", "") == code.co_name]
     return found[0] if len(found) == 1 else _by_position(found, code)
 
 
@@ -77,10 +96,6 @@ def class_tree(filename: str, qualname: str, line: int) -> ast.ClassDef | None:
 def first_line_of_class(node: ast.ClassDef) -> int:
     """The line of the first decorator, or of ``class``."""
     return node.decorator_list[0].lineno if node.decorator_list else node.lineno
-
-
-def _name(node: FunctionNode) -> str:
-    return "<lambda>" if isinstance(node, ast.Lambda) else node.name
 
 
 def _index(filename: str) -> _Index | None:
@@ -114,6 +129,6 @@ def _by_position(found: list[FunctionNode], code: CodeType) -> FunctionNode | No
         start, end = (body.lineno, body.col_offset), (body.end_lineno or 0, body.end_col_offset or 0)
         held = sum(start <= first and last <= end for first, last in places)
         size = (held, start[0] - end[0], start[1] - end[1])
-        if held and size > score or best is None and held:
+        if held and (best is None or size > score):
             best, score = node, size
     return best
