@@ -3,9 +3,10 @@
 Upper floors use the names of this file; the files beneath hold one idea each::
 
     secrets  trust                        what looks like a key; the user's own key
-    refused  shapes  classes              what is never stored; how classes are named and found again
+    refused  shapes  objects  classes     what is never stored; what objects keep; how classes are found again
     http  raised  leaf  check             exceptions in parts; pickles without twins; where in a value the trouble is
-    tables  structural  restoring  codec  values as JSON trees, and back
+    scalars  tables                       values without parts; arrays and frames as bytes
+    walking  structural  restoring  codec values as JSON trees, and back
     salvage  failures                     what is saved of an unstorable value; exceptions
     functions  frames  canonical  digest  equal values have equal digests, in every process
 """

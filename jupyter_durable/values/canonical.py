@@ -7,8 +7,7 @@ long is replaced by its own digest on the way up, so that a big value never beco
 from __future__ import annotations
 
 import collections
-import dataclasses
-import datetime
+import datetime as dt
 import decimal
 import enum
 import fractions
@@ -27,12 +26,11 @@ from hashlib import blake2b
 from typing import Any
 
 from jupyter_durable.errors import Undigestable
-from jupyter_durable.values import functions, raised, shapes
+from jupyter_durable.values import functions, objects, raised, shapes
 from jupyter_durable.values.frames import frame_parts
 from jupyter_durable.values.refused import refusal, type_name
 
 _LONG = 256
-_HEAP_TYPE = 1 << 9
 
 
 def pack(tag: bytes, parts: Iterable[bytes]) -> bytes:
@@ -108,7 +106,7 @@ class Canon:
         )
 
     def _state(self, state: dict[str, Any]) -> list[bytes]:
-        return [pack(name.encode(errors="surrogatepass"), (self._at(f".{name}", state[name]),)) for name in sorted(state)]
+        return [pack(_text(name), (self._at(f".{name}", state[name]),)) for name in sorted(state)]
 
     def _node(self, value: Any, cls: type[Any]) -> bytes:
         refused = refusal(value)
@@ -128,7 +126,7 @@ class Canon:
             if issubclass(cls, base):
                 return self._subclass(value, cls, base, tag)
         if isinstance(value, pathlib.PurePath):
-            return pack(b"path", (self._name(cls), str(value).encode(errors="surrogatepass")))
+            return pack(b"path", (self._name(cls), _text(str(value))))
         if isinstance(value, BaseException):
             state = {**raised.attributes(value), "args": raised.builtin_args(value)}
             return pack(b"error", (self._name(cls), *self._state(state)))
@@ -141,11 +139,11 @@ class Canon:
             return pack(b"logger", (value.name.encode(),))
         if hasattr(cls, "__pydantic_fields__") and hasattr(value, "__pydantic_fields_set__"):
             extra, private = value.__pydantic_extra__ or {}, value.__pydantic_private__ or {}
-            fields = {name: one for name, one in value.__dict__.items() if not _is_cache(cls, name)}
+            fields = {name: one for name, one in value.__dict__.items() if not objects.is_cache(cls, name)}
             return pack(b"object", (self._name(cls), *self._state({**private, **extra, **fields})))
-        if _has_hidden_state(cls):
+        if objects.has_hidden_state(cls):
             return self._reduced(value, cls)
-        state = {name: one for name, one in object_state(value, cls).items() if not _is_cache(cls, name)}
+        state = objects.state_without_caches(value, cls)
         if not state and cls is object:
             raise self._refuse(value, "nothing but its address tells it from others")
         return pack(b"object", (self._name(cls), *self._state(state)))
@@ -164,7 +162,7 @@ class Canon:
         return pack(b"reduced", (self._name(cls), *self._all([parts[0], parts[1], parts[2], listed, paired])))
 
     def _subclass(self, value: Any, cls: type[Any], base: type[Any], tag: bytes) -> bytes:
-        state = {name: one for name, one in object_state(value, cls).items() if not _is_cache(cls, name)}
+        state = objects.state_without_caches(value, cls)
         if base is dict:
             content = pack(b"d", self._mapping(dict(dict.items(value))))
         elif base in (list, tuple):
@@ -178,7 +176,10 @@ class Canon:
         return pack(b"sub" + tag, (self._name(cls), content, *self._state(state)))
 
     def _name(self, cls: type[Any]) -> bytes:
-        return f"{cls.__module__}:{cls.__qualname__}".encode()
+        module = str(cls.__module__)
+        top = module.partition(".")[0]
+        # Inner modules of the standard library move from version to version (`pathlib._local`).
+        return f"{top if top in sys.stdlib_module_names else module}:{cls.__qualname__}".encode()
 
     def _class(self, value: type[Any]) -> bytes:
         shape = shapes.shape_digest(value) if shapes.is_users(str(value.__module__)) else ""
@@ -218,7 +219,8 @@ class Canon:
 
     def _datetime(self, value: Any) -> bytes:
         plain = value.replace(tzinfo=None, fold=0).isoformat().encode()
-        return pack(b"dt", (type(value).__name__.encode(), plain, b"%d" % value.fold, self._at(".tzinfo", value.tzinfo)))
+        kind, fold = type(value).__name__.encode(), b"%d" % value.fold
+        return pack(b"dt", (kind, plain, fold, self._at(".tzinfo", value.tzinfo)))
 
     def _timezone(self, value: Any) -> bytes:
         return pack(b"tz", self._all(value.__getinitargs__()))
@@ -273,49 +275,19 @@ class Canon:
             cells.append(pack(name.encode(), (self._at(f" (captured {name})", content),)))
         parts = (
             f"{value.__module__}:{value.__qualname__}".encode(),
-            (text or "").encode(errors="surrogatepass"),
+            _text(text or ""),
             self._at(" (defaults)", value.__defaults__),
             self._at(" (defaults)", value.__kwdefaults__),
         )
         return pack(b"function", (*parts, *cells))
 
 
-def object_state(value: Any, cls: type[Any]) -> dict[str, Any]:
-    """What an object keeps in ``__dict__`` and in slots."""
-    own = getattr(value, "__dict__", None)
-    state = dict(own) if isinstance(own, dict) else {}
-    for base in cls.__mro__:
-        if base.__flags__ & _HEAP_TYPE:
-            for name in shapes.slot_names(base):
-                try:
-                    state.setdefault(name, object.__getattribute__(value, name))
-                except AttributeError:
-                    continue
-    return state
-
-
-def _is_cache(cls: type[Any], name: str) -> bool:
-    """A cached property fills itself when it is read: reading an argument must not change its digest."""
-    for base in cls.__mro__:
-        if name in base.__dict__:
-            return isinstance(base.__dict__[name], functools.cached_property)
-    return False
-
-
-@functools.lru_cache(1024)
-def _has_hidden_state(cls: type[Any]) -> bool:
-    """Whether an instance is bigger than its dict and slots explain: then C code keeps something in it."""
-    if any(not base.__flags__ & _HEAP_TYPE and base is not object for base in cls.__mro__):
-        return True
-    if cls.__itemsize__:
-        return True
-    slots = sum(len(shapes.slot_names(base)) for base in cls.__mro__)
-    pointers = (cls.__dictoffset__ != 0) + (cls.__weakrefoffset__ != 0)
-    return bool(cls.__basicsize__ > object.__basicsize__ + 8 * (slots + pointers))
+def _text(text: str) -> bytes:
+    return text.encode("utf-8", "surrogatepass")
 
 
 def _fixed(tag: bytes, text: Callable[[Any], str]) -> Callable[[Any], bytes]:
-    return lambda value: pack(tag, (text(value).encode("utf-8", "surrogatepass"),))
+    return lambda value: pack(tag, (_text(text(value)),))
 
 
 def _float_bytes(value: float) -> bytes:
@@ -323,15 +295,14 @@ def _float_bytes(value: float) -> bytes:
     return b"f" + (b"nan" if math.isnan(value) else repr(value).encode())
 
 
-
 _SIMPLE: dict[type[Any], Callable[[Any], bytes]] = {
     bytes: lambda value: pack(b"b", (value,)),
     bytearray: lambda value: pack(b"ba", (bytes(value),)),
     complex: lambda value: pack(b"c", (_float_bytes(value.real), _float_bytes(value.imag))),
-    type(Ellipsis): lambda value: b"...",
-    type(NotImplemented): lambda value: b"!NotImplemented",
-    datetime.date: _fixed(b"date", datetime.date.isoformat),
-    datetime.timedelta: _fixed(b"td", lambda value: f"{value.days},{value.seconds},{value.microseconds}"),
+    type(Ellipsis): lambda _: b"...",
+    type(NotImplemented): lambda _: b"!NotImplemented",
+    dt.date: _fixed(b"date", dt.date.isoformat),
+    dt.timedelta: _fixed(b"td", lambda value: f"{value.days},{value.seconds},{value.microseconds}"),
     zoneinfo.ZoneInfo: _fixed(b"zone", lambda value: value.key or repr(value)),
     decimal.Decimal: _fixed(b"decimal", str),
     fractions.Fraction: _fixed(b"fraction", lambda value: f"{value.numerator:x}/{value.denominator:x}"),
@@ -340,9 +311,9 @@ _SIMPLE: dict[type[Any], Callable[[Any], bytes]] = {
 
 _KNOWN: dict[type[Any], Callable[[Canon, Any], bytes]] = {
     # Only values that are not plain come here: large, not finite, not valid unicode.
-    int: lambda self, value: b"i" + hex(value).encode(),
-    float: lambda self, value: _float_bytes(value),
-    str: lambda self, value: pack(b"str", (value.encode("utf-8", "surrogatepass"),)),
+    int: lambda _, value: b"i" + hex(value).encode(),
+    float: lambda _, value: _float_bytes(value),
+    str: lambda _, value: pack(b"str", (_text(value),)),
     list: Canon._list,
     tuple: Canon._tuple,
     dict: Canon._dict,
@@ -351,9 +322,9 @@ _KNOWN: dict[type[Any], Callable[[Canon, Any], bytes]] = {
     collections.OrderedDict: Canon._ordered,
     collections.defaultdict: Canon._defaultdict,
     collections.deque: Canon._deque,
-    datetime.datetime: Canon._datetime,
-    datetime.time: Canon._datetime,
-    datetime.timezone: Canon._timezone,
+    dt.datetime: Canon._datetime,
+    dt.time: Canon._datetime,
+    dt.timezone: Canon._timezone,
     range: Canon._range,
     slice: Canon._range,
     re.Pattern: Canon._pattern,
@@ -398,4 +369,3 @@ _PLAIN_OF: dict[type[Any], Callable[[Any], Any]] = {
     bytearray: lambda value: bytes(memoryview(value)),
     complex: lambda value: complex(value.real, value.imag),
 }
-

@@ -6,6 +6,7 @@ each child whether it can be stored alone and goes down into those that cannot. 
 
 from __future__ import annotations
 
+import contextlib
 import types
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
@@ -122,10 +123,8 @@ def _attributes(value: Any) -> Iterator[tuple[str, object]]:
         yield from ((f".{name}", item) for name, item in list(own.items()))
     for cls in type(value).__mro__:
         for name in slot_names(cls):
-            try:
+            with contextlib.suppress(Exception):
                 yield f".{name}", getattr(value, name)
-            except Exception:
-                continue
     for name in ("__pydantic_extra__", "__pydantic_private__"):
         if name in getattr(type(value), "__slots__", ()) or hasattr(type(value), "__pydantic_fields__"):
             more = getattr(value, name, None)

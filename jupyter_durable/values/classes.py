@@ -106,6 +106,7 @@ def check_resolves(cls: type[Any]) -> None:
             "kernel. Define it at the top level of a cell or module.",
             path="",
             type=type_name(cls),
+            reason="its class is defined inside a function",
             advice="define the class at the top level of a cell or module",
         )
     if resolves(cls):
@@ -121,6 +122,7 @@ def check_resolves(cls: type[Any]) -> None:
         f"a twin that fails isinstance and ==. To solve it, {advice}.",
         path="",
         type=type_name(cls),
+        reason=reason,
         advice=advice,
     )
 
@@ -147,7 +149,7 @@ def find(entry: Entry, table: list[type[Any]]) -> Any:
         try:
             return origin[args if len(args) != 1 else args[0]]
         except Exception as error:
-            raise _unloadable(type_name(origin), "takes other type parameters now", error) from error
+            raise _unloadable(type_name(origin), "takes other type parameters now") from error
     module, qualname = entry["m"], entry["q"]
     found = _look_up(module, qualname, load=True)
     name = qualname if module == "__main__" else f"{module}.{qualname}"
@@ -196,7 +198,7 @@ def by_ref(module: str, qualname: str) -> Any:
     return find({"m": module, "q": qualname, "f": 1}, [])
 
 
-def _unloadable(name: str, reason: str, error: BaseException | None = None) -> UnloadableValue:
+def _unloadable(name: str, reason: str) -> UnloadableValue:
     return UnloadableValue(
         f"The stored value is of {name}, which has changed since: {reason}. Nothing was built from it. Put the class "
         f"back as it was, or {WAYS_OUT}.",
@@ -213,7 +215,12 @@ class _Missing:
 def _name(thing: type[Any] | types.FunctionType) -> tuple[str, str]:
     if isinstance(thing, type) and thing in HIDDEN:
         return "types", HIDDEN[thing]
-    return str(getattr(thing, "__module__", None) or ""), thing.__qualname__
+    module = str(getattr(thing, "__module__", None) or "")
+    top = module.partition(".")[0]
+    if top != module and vars(sys.modules.get(top, types)).get(thing.__qualname__) is thing:
+        # The public place stays where it is; inner modules move (`pathlib._local` is new in 3.13).
+        return top, thing.__qualname__
+    return module, thing.__qualname__
 
 
 def _look_up(module_name: str, qualname: str, load: bool = False) -> Any:

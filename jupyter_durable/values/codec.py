@@ -14,7 +14,9 @@ from jupyter_durable.errors import UnloadableValue, UnstorableValue
 from jupyter_durable.values.classes import Table
 from jupyter_durable.values.refused import type_name, unstorable
 from jupyter_durable.values.restoring import Builder, ReadBlob, no_blobs
-from jupyter_durable.values.structural import INT_HIGH, INT_LOW, Encoder, Shared
+from jupyter_durable.values.scalars import INT_HIGH, INT_LOW
+from jupyter_durable.values.structural import Encoder
+from jupyter_durable.values.walking import Shared
 
 Codec = Literal["json", "tagged"]
 

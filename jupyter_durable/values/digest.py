@@ -18,7 +18,7 @@ import msgspec
 from jupyter_durable.errors import Undigestable
 from jupyter_durable.values.canonical import Canon
 from jupyter_durable.values.refused import type_name
-from jupyter_durable.values.structural import INT_HIGH, INT_LOW
+from jupyter_durable.values.scalars import INT_HIGH, INT_LOW
 
 _json = msgspec.json.Encoder(order="sorted").encode
 _URLSAFE = bytes.maketrans(b"+/", b"-_")
@@ -42,7 +42,7 @@ def digest(value: object, root: str = "value") -> str:
     try:
         kind = type(value)
         if kind is tuple:
-            if _all_plain(value, 0):  # type: ignore[arg-type]
+            if _all_plain(value, 0):
                 return _text(b"T" + _json(value))
         elif _is_plain(value, kind, 0):
             return _text(b"J" + _json(value))
@@ -66,8 +66,9 @@ def comparable(value: object, max_nodes: int = 10_000, max_bytes: int = 1_000_00
         max_nodes: objects that are looked at.
         max_bytes: bytes of texts, byte strings, arrays and frames.
 
-    >>> comparable([1, 2]) == digest([1, 2]), comparable(open), comparable(bytes(2_000_000))
-    (True, True, '?bytes')
+    >>> import threading
+    >>> comparable([1, 2]) == digest([1, 2]), comparable(threading.Lock()), comparable(bytes(2_000_000))
+    (True, '?lock', '?bytes')
     """
     if not _is_small(value, max_nodes, max_bytes):
         return f"?{type(value).__qualname__}"
@@ -90,7 +91,7 @@ def _plain_bytes(value: object) -> bytes | None:
     kind = type(value)
     try:
         if kind is tuple:
-            return b"T" + _json(value) if _all_plain(value, 0) else None  # type: ignore[arg-type]
+            return b"T" + _json(value) if _all_plain(value, 0) else None
         return b"J" + _json(value) if _is_plain(value, kind, 0) else None
     except UnicodeEncodeError:
         return None

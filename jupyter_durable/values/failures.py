@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import traceback
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -26,7 +27,7 @@ TRACEBACK_SIZE = 8 * 1024
 
 MESSAGE_SIZE = 8 * 1024
 
-_OWN_FRAMES = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
+_OWN_FRAMES = f"{Path(__file__).absolute().parents[1]}{os.sep}"
 
 
 def describe_error(error: BaseException) -> tuple[ErrorInfo, Encoded | None]:

@@ -68,9 +68,8 @@ def _def_text(function: types.FunctionType) -> str | None:
 def _bare(node: Any) -> Any:
     """Without its docstring: it is words, not code."""
     body = node.body
-    if len(body) > 1 and isinstance(body[0], ast.Expr) and isinstance(body[0].value, ast.Constant):
-        if isinstance(body[0].value.value, str):
-            node.body = body[1:]
+    if len(body) > 1 and ast.get_docstring(node, clean=False) is not None:
+        node.body = body[1:]
     return node
 
 
@@ -94,7 +93,7 @@ def _lambda_text(code: types.CodeType) -> str | None:
 
 
 def _begins(node: ast.Lambda, line: int) -> bool:
-    return node.lineno == line or node.body.lineno == line
+    return line in (node.lineno, node.body.lineno)
 
 
 def _holds(body: ast.expr, places: list[tuple[int, int]]) -> bool:

@@ -233,7 +233,6 @@ def _texts(function: types.FunctionType) -> Iterator[str]:
     yield from (one for one in (function.__kwdefaults__ or {}).values() if isinstance(one, str))
 
 
-
 def _has_builtin_reduce(cls: type[BaseException]) -> bool:
     if cls.__reduce_ex__ is not object.__reduce_ex__:
         return False
@@ -241,5 +240,3 @@ def _has_builtin_reduce(cls: type[BaseException]) -> bool:
         if "__reduce__" in base.__dict__:
             return base.__module__ == "builtins"
     return True
-
-

@@ -54,7 +54,8 @@ _BY_NAME: dict[str, Refusal] = {
     **dict.fromkeys(("asyncio.events.AbstractEventLoop", "asyncio.events.Handle", "subprocess.Popen"), _LOCK),
     **dict.fromkeys(("asyncio.runners.Runner", "multiprocessing.process.BaseProcess", "mmap.mmap"), _LOCK),
     **dict.fromkeys(("_io._IOBase", "tempfile._TemporaryFileWrapper", "tempfile.SpooledTemporaryFile"), _FILE),
-    **dict.fromkeys(("tempfile.TemporaryDirectory", "zipfile.ZipFile", "tarfile.TarFile", "posix.ScandirIterator"), _FILE),
+    **dict.fromkeys(("tempfile.TemporaryDirectory", "zipfile.ZipFile", "tarfile.TarFile"), _FILE),
+    "posix.ScandirIterator": _FILE,
     **dict.fromkeys(("_socket.socket", "ssl.SSLSocket", "ssl.SSLObject", "_ssl._SSLContext"), _CONNECTION),
     **dict.fromkeys(("selectors.BaseSelector", "select.epoll", "select.poll"), _CONNECTION),
     **dict.fromkeys(("asyncio.streams.StreamReader", "asyncio.streams.StreamWriter"), _CONNECTION),
@@ -77,9 +78,14 @@ _ALLOWED = frozenset(("_io.StringIO", "_io.BytesIO"))
 
 # In these packages a class whose name has one of the words is a client or a connection, whatever it inherits from.
 _PACKAGES = frozenset(
-    "openai anthropic httpx httpx2 httpcore requests urllib3 boto3 botocore aiohttp cohere mistralai groq together "
-    "litellm google duckdb _duckdb psycopg psycopg2 asyncpg aiosqlite sqlalchemy pymongo redis pymysql mysql snowflake "
-    "chromadb qdrant_client weaviate pinecone elasticsearch opensearchpy paramiko grpc mcp fsspec s3fs".split()
+    (
+        *("openai", "anthropic", "cohere", "mistralai", "groq", "together", "litellm", "google", "mcp"),
+        *("httpx", "httpx2", "httpcore", "requests", "urllib3", "aiohttp", "grpc", "paramiko"),
+        *("boto3", "botocore", "fsspec", "s3fs"),
+        *("duckdb", "_duckdb", "psycopg", "psycopg2", "asyncpg", "aiosqlite", "sqlalchemy", "pymysql", "mysql"),
+        *("pymongo", "redis", "snowflake", "elasticsearch", "opensearchpy"),
+        *("chromadb", "qdrant_client", "weaviate", "pinecone"),
+    )
 )
 _WORDS = re.compile(
     r"Client(?!Error|Exception|Response)(?!.*(?:Error|Exception|Response|Config|Options|Params|Info)$)|Connection$"
@@ -114,11 +120,14 @@ def refusal_of_class(cls: type[Any]) -> Refusal | None:
             return None
         if name in _BY_NAME:
             return _BY_NAME[name]
-        if module.partition(".")[0] in _PACKAGES and not issubclass(base, BaseException) and _WORDS.search(base.__name__):
-            # A pydantic model is data, whatever it is called (`Session`, `Connection`).
-            if not any(getattr(one, "__module__", "") == "pydantic.main" for one in cls.__mro__):
-                return _CLIENT
+        if module.partition(".")[0] in _PACKAGES and _WORDS.search(base.__name__) and not _is_data(cls):
+            return _CLIENT
     return None
+
+
+def _is_data(cls: type[Any]) -> bool:
+    """Errors and pydantic models are data, whatever they are called (`Session`, `ConnectionError`)."""
+    return issubclass(cls, BaseException) or any(one.__module__ == "pydantic.main" for one in cls.__mro__)
 
 
 def unstorable(path: str, cls: type[Any], reason: str, advice: str) -> UnstorableValue:
@@ -144,12 +153,16 @@ def type_name(cls: type[Any]) -> str:
     return f"{top}.{name}" if exported is cls else f"{module}.{name}"
 
 
-_GENERATORS = frozenset(
-    "Generator Iterator AsyncGenerator AsyncIterator Coroutine Awaitable Future Task IO TextIO BinaryIO "
-    "TextIOBase TextIOWrapper BufferedReader BufferedWriter FileIO IOBase RawIOBase Thread Lock RLock "
-    "ContextManager AsyncContextManager AbstractContextManager AbstractAsyncContextManager "
-    "ContextVar memoryview Match ReferenceType FrameType TracebackType GeneratorType CoroutineType".split()
+_ALIVE = frozenset(
+    (
+        *("Generator", "Iterator", "AsyncGenerator", "AsyncIterator", "Coroutine", "Awaitable", "Future", "Task"),
+        *("GeneratorType", "CoroutineType", "AsyncGeneratorType", "FrameType", "TracebackType"),
+        *("IO", "TextIO", "BinaryIO", "IOBase", "RawIOBase", "TextIOBase", "TextIOWrapper", "FileIO"),
+        *("BufferedReader", "BufferedWriter", "Thread", "Lock", "RLock", "ContextVar", "memoryview", "Match"),
+        *("ContextManager", "AsyncContextManager", "AbstractContextManager", "AbstractAsyncContextManager"),
+    )
 )
+"""Last parts of the names of annotations that can never be stored."""
 
 
 def unstorable_annotation(annotation: object) -> str | None:
@@ -173,7 +186,7 @@ def unstorable_annotation(annotation: object) -> str | None:
         if name is None:
             return None
         short = name[1].rpartition(".")[2]
-        if short in _GENERATORS:
+        if short in _ALIVE:
             return _annotation_sentence(short)
         if short in ("OpenAI", "AsyncOpenAI", "Anthropic", "AsyncAnthropic"):
             return f"{name[1]} cannot be stored: {_CLIENT.advice}"
@@ -186,7 +199,7 @@ def unstorable_annotation(annotation: object) -> str | None:
     cls = origin if origin is not None else annotation
     if not isinstance(cls, type):
         return None
-    if cls.__module__ in ("collections.abc", "typing", "contextlib") and cls.__name__ in _GENERATORS:
+    if cls.__module__ in ("collections.abc", "typing", "contextlib") and cls.__name__ in _ALIVE:
         return _annotation_sentence(cls.__name__)
     refused = refusal_of_class(cls)
     return f"{type_name(cls)} cannot be stored: {refused.advice}" if refused else None

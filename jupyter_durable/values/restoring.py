@@ -3,23 +3,16 @@
 from __future__ import annotations
 
 import collections
-import datetime
-import decimal
-import fractions
 import importlib
 import operator
-import pathlib
-import re
 import types
-import uuid
-import zoneinfo
 from base64 import b64decode
 from collections.abc import Callable
 from functools import reduce
 from typing import Any
 
 from jupyter_durable.errors import UnloadableValue
-from jupyter_durable.values import classes, http, leaf, raised, shapes, tables
+from jupyter_durable.values import classes, http, leaf, objects, raised, scalars, shapes, tables
 from jupyter_durable.values.refused import type_name
 
 ReadBlob = Callable[[str], bytes]
@@ -72,6 +65,9 @@ class Builder:
         tag = tree.get("$")
         if tag is None:
             return {key: self.build(one) for key, one in tree.items()}
+        read = scalars.READ.get(tag)
+        if read is not None:
+            return read(tree)
         build = _TAGS.get(tag)
         if build is None:
             raise UnloadableValue(
@@ -95,14 +91,7 @@ class Builder:
         return self._read_blob(tree["blob"]) if "blob" in tree else b64decode(tree["v"])
 
     def _datetime(self, tree: dict[str, Any]) -> Any:
-        cls = datetime.datetime if tree["$"] == "datetime" else datetime.time
-        naive: Any = cls.fromisoformat(tree["v"])
-        tz = self.build(tree["tz"]) if "tz" in tree else None
-        return naive.replace(fold=tree.get("fold", 0), tzinfo=tz)
-
-    def _timezone(self, tree: dict[str, Any]) -> Any:
-        offset = datetime.timedelta(*tree["v"])
-        return datetime.timezone(offset, self.build(tree["name"])) if "name" in tree else datetime.timezone(offset)
+        return scalars.read_datetime(tree, self.build(tree["tz"]) if "tz" in tree else None)
 
     def _defaultdict(self, tree: dict[str, Any]) -> Any:
         return collections.defaultdict(self.build(tree["factory"]), self._pairs(tree["v"]))
@@ -140,7 +129,8 @@ class Builder:
         cls = self._table[tree["class"]]
         fields = self._named(tree["v"])
         known = cls.__pydantic_fields__
-        gone = [name for name in fields if name not in known and not hasattr(cls, name) and name in tree.get("set", fields)]
+        told = tree.get("set", fields)
+        gone = [name for name in fields if name in told and name not in known and not hasattr(cls, name)]
         if gone:
             raise _changed(cls, f"field {gone[0]} was removed")
         fields_set = set(tree["set"]) if "set" in tree else set(fields)
@@ -241,9 +231,7 @@ def _changed(cls: type[Any], reason: str) -> UnloadableValue:
     )
 
 
-_BASES: dict[str, Any] = {
-    one.__name__: one for one in (dict, list, tuple, set, frozenset, str, int, float, bytes, bytearray)
-}
+_BASES: dict[str, Any] = {one.__name__: one for one in objects.BASES}
 
 _TAGS: dict[str, Callable[[Builder, dict[str, Any]], Any]] = {
     "tuple": lambda self, tree: tuple(self._items(tree["v"])),
@@ -251,34 +239,18 @@ _TAGS: dict[str, Callable[[Builder, dict[str, Any]], Any]] = {
     "frozenset": lambda self, tree: frozenset(self._items(tree["v"])),
     "bytes": lambda self, tree: self._data(tree),
     "bytearray": lambda self, tree: bytearray(self._data(tree)),
-    "int": lambda self, tree: int(tree["v"], 16),
-    "float": lambda self, tree: float(tree["v"]),
-    "complex": lambda self, tree: complex(*self._items(tree["v"])),
-    "str": lambda self, tree: b64decode(tree["v"]).decode("utf-8", "surrogatepass"),
     "dict": lambda self, tree: self._pairs(tree["v"]),
     "ordereddict": lambda self, tree: collections.OrderedDict(self._pairs(tree["v"])),
     "counter": Builder._counter,
     "defaultdict": Builder._defaultdict,
     "deque": lambda self, tree: collections.deque(self._items(tree["v"]), tree["maxlen"]),
-    "ellipsis": lambda self, tree: ...,
-    "notimplemented": lambda self, tree: NotImplemented,
-    "date": lambda self, tree: datetime.date.fromisoformat(tree["v"]),
     "datetime": Builder._datetime,
     "time": Builder._datetime,
-    "timedelta": lambda self, tree: datetime.timedelta(*tree["v"]),
-    "timezone": Builder._timezone,
-    "zoneinfo": lambda self, tree: zoneinfo.ZoneInfo(tree["v"]),
-    "decimal": lambda self, tree: decimal.Decimal(tree["v"]),
-    "fraction": lambda self, tree: fractions.Fraction(*self._items(tree["v"])),
-    "uuid": lambda self, tree: uuid.UUID(tree["v"]),
-    "path": lambda self, tree: getattr(pathlib, tree["kind"])(self.build(tree["v"])),
-    "range": lambda self, tree: range(*self._items(tree["v"])),
     "slice": lambda self, tree: slice(*self._items(tree["v"])),
-    "pattern": lambda self, tree: re.compile(self.build(tree["v"]), tree["flags"]),
     "namespace": lambda self, tree: types.SimpleNamespace(**self._pairs(tree["v"])),
     "function": lambda self, tree: self._table[tree["class"]],
     "class": lambda self, tree: self._table[tree["class"]],
-    "module": lambda self, tree: importlib.import_module(tree["v"]),
+    "module": lambda _, tree: importlib.import_module(tree["v"]),
     "nparray": Builder._array,
     "npscalar": Builder._array,
     "dataframe": Builder._frame,
@@ -290,6 +262,6 @@ _TAGS: dict[str, Callable[[Builder, dict[str, Any]], Any]] = {
     "pydantic": Builder._pydantic,
     "subclass": Builder._subclass,
     "error": Builder._error,
-    "http": lambda self, tree: http.put_together(tree["v"]),
+    "http": lambda _, tree: http.put_together(tree["v"]),
     "pickle": Builder._pickle,
 }

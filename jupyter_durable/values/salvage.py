@@ -7,6 +7,7 @@ and it never makes the value look like something that it is not: it is shown to 
 from __future__ import annotations
 
 import base64
+import contextlib
 import dataclasses
 import enum
 import math
@@ -17,8 +18,8 @@ import msgspec
 
 from jupyter_durable.values.codec import Encoded, encode
 from jupyter_durable.values.refused import refusal, type_name
+from jupyter_durable.values.scalars import INT_HIGH, INT_LOW
 from jupyter_durable.values.secrets import has_secret, redact
-from jupyter_durable.values.structural import INT_HIGH, INT_LOW
 
 SIZE = 1_000_000
 """Bytes of a salvage at most."""
@@ -87,10 +88,8 @@ class _Projection:
         for name in ("model_dump", "to_dict", "tolist", "_asdict"):
             method = getattr(type(value), name, None)
             if callable(method):
-                try:
+                with contextlib.suppress(Exception):
                     return self.of(getattr(value, name)(), depth + 1)
-                except Exception:
-                    continue
         if dataclasses.is_dataclass(value):
             names = [field.name for field in dataclasses.fields(value)]
             return self._object({name: getattr(value, name) for name in names if hasattr(value, name)}, depth)

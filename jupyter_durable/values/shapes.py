@@ -149,8 +149,9 @@ def _fields(cls: type[Any]) -> dict[str, str]:
     if isinstance(model_fields, dict):
         return {name: annotation_text(one.annotation) for name, one in model_fields.items()}
     found: dict[str, str] = {}
-    if issubclass(cls, tuple) and isinstance(getattr(cls, "_fields", None), tuple):
-        found = dict.fromkeys(cls._fields, "")
+    names = getattr(cls, "_fields", None)
+    if issubclass(cls, tuple) and isinstance(names, tuple):
+        found = dict.fromkeys(names, "")
     for base in reversed(cls.__mro__):
         if base is object or not is_users(str(base.__module__)):
             continue

@@ -5,12 +5,13 @@ None of these libraries is imported for the sake of asking: a value of theirs ca
 
 from __future__ import annotations
 
+import importlib
 import io
 import sys
 from typing import Any
 
 
-def encode_array(value: object) -> tuple[str, bytes] | None:
+def encode_array(value: Any) -> tuple[str, bytes] | None:
     """A numpy array or scalar as ``(tag, bytes)``; ``None`` if it is none, or holds Python objects.
 
     >>> encode_array([1]) is None
@@ -22,23 +23,22 @@ def encode_array(value: object) -> tuple[str, bytes] | None:
     exact_array = type(value) is numpy.ndarray
     if not exact_array and not isinstance(value, numpy.generic):
         return None
-    array: Any = value
-    if array.dtype.hasobject or array.dtype.kind not in "biufcmMSUV":
+    if value.dtype.hasobject or value.dtype.kind not in "biufcmMSUV":
         return None
     buffer = io.BytesIO()
-    numpy.save(buffer, array if exact_array else numpy.asarray(array), allow_pickle=False)
+    numpy.save(buffer, value if exact_array else numpy.asarray(value), allow_pickle=False)
     if not exact_array:
         restored = decode_array("npscalar", buffer.getvalue())
-        if type(restored) is not type(value) or restored.dtype != array.dtype:
+        if type(restored) is not type(value) or restored.dtype != value.dtype:
             return None
     return ("nparray" if exact_array else "npscalar"), buffer.getvalue()
 
 
 def decode_array(tag: str, data: bytes) -> Any:
     """The array or scalar again."""
-    import numpy
+    np: Any = importlib.import_module("numpy")
 
-    array = numpy.load(io.BytesIO(data), allow_pickle=False)
+    array = np.load(io.BytesIO(data), allow_pickle=False)
     return array if tag == "nparray" else array[()]
 
 
@@ -61,12 +61,11 @@ def encode_frame(value: object) -> tuple[str, bytes] | None:
 def decode_frame(tag: str, data: bytes) -> Any:
     """The frame again."""
     if tag == "polars":
-        import polars  # type: ignore[import-not-found,unused-ignore]
+        pl: Any = importlib.import_module("polars")
+        return pl.read_ipc_stream(io.BytesIO(data))
+    pa: Any = importlib.import_module("pyarrow")
 
-        return polars.read_ipc_stream(io.BytesIO(data))
-    import pyarrow
-
-    with pyarrow.ipc.open_stream(data) as reader:
+    with pa.ipc.open_stream(data) as reader:
         if tag == "recordbatch":
             return reader.read_next_batch()
         table = reader.read_all()
@@ -74,21 +73,21 @@ def decode_frame(tag: str, data: bytes) -> Any:
 
 
 def _write(schema: Any, batches: Any) -> bytes:
-    import pyarrow
+    pa: Any = importlib.import_module("pyarrow")
 
     sink = io.BytesIO()
-    with pyarrow.ipc.new_stream(sink, schema) as writer:
+    with pa.ipc.new_stream(sink, schema) as writer:
         for one in batches:
             writer.write(one)
     return sink.getvalue()
 
 
 def _encode_arrow(value: Any) -> tuple[str, bytes] | None:
-    import pyarrow
+    pa: Any = importlib.import_module("pyarrow")
 
-    if type(value) is pyarrow.Table:
+    if type(value) is pa.Table:
         tag, data = "arrowtable", _write(value.schema, [value])
-    elif type(value) is pyarrow.RecordBatch:
+    elif type(value) is pa.RecordBatch:
         tag, data = "recordbatch", _write(value.schema, [value])
     else:
         return None
@@ -96,9 +95,9 @@ def _encode_arrow(value: Any) -> tuple[str, bytes] | None:
 
 
 def _encode_polars(value: Any) -> tuple[str, bytes] | None:
-    import polars
+    pl: Any = sys.modules["polars"]
 
-    if type(value) is not polars.DataFrame:
+    if type(value) is not pl.DataFrame:
         return None
     sink = io.BytesIO()
     value.write_ipc_stream(sink)
@@ -109,15 +108,15 @@ def _encode_polars(value: Any) -> tuple[str, bytes] | None:
 
 
 def _encode_pandas(value: Any) -> tuple[str, bytes] | None:
-    import pandas
-    import pyarrow
+    pd: Any = sys.modules["pandas"]
+    pa: Any = importlib.import_module("pyarrow")
 
-    if type(value) is not pandas.DataFrame or any(dtype == object for dtype in value.dtypes):
+    if type(value) is not pd.DataFrame:
         return None
-    if value.index.dtype == object or value.columns.dtype == object:
+    if any(dtype.kind == "O" and dtype.name == "object" for dtype in [*value.dtypes, value.index.dtype]):
         # A column of Python objects may come back as another type that compares equal.
         return None
-    table = pyarrow.Table.from_pandas(value)
+    table = pa.Table.from_pandas(value)
     data = _write(table.schema, [table])
     restored = decode_frame("dataframe", data)
     if restored.attrs != value.attrs or type(restored.index) is not type(value.index):
@@ -125,7 +124,7 @@ def _encode_pandas(value: Any) -> tuple[str, bytes] | None:
     if type(restored.columns) is not type(value.columns) or value.flags != restored.flags:
         return None
     try:
-        pandas.testing.assert_frame_equal(value, restored, check_exact=True, check_freq=True, check_flags=True)
+        pd.testing.assert_frame_equal(value, restored, check_exact=True, check_freq=True, check_flags=True)
     except AssertionError:
         return None
     return "dataframe", data

@@ -110,7 +110,7 @@ def _read(path: Path) -> bytes | None:
         descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0))
     except FileNotFoundError:
         return None
-    with open(descriptor, "rb") as file:
+    with os.fdopen(descriptor, "rb") as file:
         # Asked of the open file, not of the path: the path may be another file a moment later.
         mode = os.fstat(file.fileno()).st_mode
         if os.name == "posix" and stat.S_IMODE(mode) & 0o077:
@@ -128,7 +128,7 @@ def _create(path: Path) -> None:
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
     descriptor = os.open(temporary, flags, 0o600)
     try:
-        with open(descriptor, "wb") as file:
+        with os.fdopen(descriptor, "wb") as file:
             file.write(clock.token_bytes(SIZE))
             file.flush()
             os.fsync(file.fileno())
@@ -149,7 +149,7 @@ def _publish(temporary: Path, path: Path) -> None:
 
         with FileLock(f"{path}.lock"):
             if not path.exists():
-                os.replace(temporary, path)
+                temporary.replace(path)
     if os.name == "posix":
         directory = os.open(path.parent, os.O_RDONLY)
         try:
