@@ -176,10 +176,7 @@ class Canon:
         return pack(b"sub" + tag, (self._name(cls), content, *self._state(state)))
 
     def _name(self, cls: type[Any]) -> bytes:
-        module = str(cls.__module__)
-        top = module.partition(".")[0]
-        # Inner modules of the standard library move from version to version (`pathlib._local`).
-        return f"{top if top in sys.stdlib_module_names else module}:{cls.__qualname__}".encode()
+        return _public_name(cls).encode()
 
     def _class(self, value: type[Any]) -> bytes:
         shape = shapes.shape_digest(value) if shapes.is_users(str(value.__module__)) else ""
@@ -274,12 +271,19 @@ class Canon:
                 continue
             cells.append(pack(name.encode(), (self._at(f" (captured {name})", content),)))
         parts = (
-            f"{value.__module__}:{value.__qualname__}".encode(),
+            _public_name(value).encode(),
             _text(text or ""),
             self._at(" (defaults)", value.__defaults__),
             self._at(" (defaults)", value.__kwdefaults__),
         )
         return pack(b"function", (*parts, *cells))
+
+
+def _public_name(thing: Any) -> str:
+    module = str(thing.__module__)
+    top = module.partition(".")[0]
+    # Inner modules of the standard library move from version to version (`pathlib._local`).
+    return f"{top if top in sys.stdlib_module_names else module}:{thing.__qualname__}"
 
 
 def _text(text: str) -> bytes:

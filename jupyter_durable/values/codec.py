@@ -80,13 +80,16 @@ def encode_verified(value: object, root: str = "result") -> tuple[Encoded, Any]:
         raise _too_deep(value, root) from None
     encoded, encoder = _encode_tagged(value, root)
     try:
-        return encoded, _restore(value, encoded, encoder.leaves, root)
-    except UnstorableValue:
+        restored = _restore(value, encoded, encoder.leaves, root)
+    except UnloadableValue:
         # The structural form of some class did not come back; its own way of pickling may.
-        if len(encoder.leaves) == 1 and encoder.leaves[0] is value:
-            raise
         encoded, encoder = _encode_tagged(value, root, whole=True)
-        return encoded, _restore(value, encoded, encoder.leaves, root)
+        try:
+            restored = _restore(value, encoded, encoder.leaves, root)
+        except UnloadableValue as error:
+            reason = f"it can be written but not read back ({error.facts.get('reason')})"
+            raise unstorable(root, type(value), reason, "return plain data instead") from error
+    return encoded, restored
 
 
 def decode(codec: str, text: bytes | memoryview | msgspec.Raw, read_blob: ReadBlob = no_blobs) -> Any:
@@ -190,14 +193,29 @@ def _restore(value: object, encoded: Encoded, leaves: list[Any], root: str) -> A
     builder = Builder(encoded.blobs.__getitem__)
     try:
         restored = builder.document(_from_json(encoded.text))
-    except (UnloadableValue, RecursionError) as error:
-        reason = f"it can be written but not read back ({getattr(error, 'reason', type(error).__name__)})"
-        raise unstorable(root, type(value), reason, "return plain data instead") from error
+    except RecursionError:
+        raise _too_deep(value, root) from None
     for before, after in [(value, restored), *zip(leaves, builder.leaves, strict=True)]:
-        if type(before) is not type(after):
-            name = type_name(type(after))
-            raise unstorable(root, type(before), f"it comes back as {name}", "return plain data instead")
+        other = _other_type(before, after, 0)
+        if other is not None:
+            name = type_name(type(other[1]))
+            raise unstorable(root, type(other[0]), f"it comes back as {name}", "return plain data instead")
     return restored
+
+
+def _other_type(before: Any, after: Any, depth: int) -> tuple[Any, Any] | None:
+    """Two corresponding parts of different types; containers are looked into, attributes belong to their class."""
+    if type(before) is not type(after):
+        return before, after
+    if depth > 20:
+        return None
+    if type(before) is dict:
+        pairs = zip(before.values(), after.values(), strict=False)
+    elif type(before) in (list, tuple):
+        pairs = zip(before, after, strict=False)
+    else:
+        return None
+    return next((found for one, two in pairs if (found := _other_type(one, two, depth + 1)) is not None), None)
 
 
 def _too_deep(value: object, root: str) -> UnstorableValue:

@@ -221,7 +221,8 @@ class Encoder(Walk):
             UnstorableValue: its class cannot be found again by its name.
         """
         made: dict[str, Any] = {"$": "error", **self._reference(type(value))}
-        dropped: dict[str, str] = {}
+        # What an earlier replay has lost stays lost, and stays named.
+        dropped: dict[str, str] = dict(value.__dict__.get(raised.NOT_STORED, {}))
         made_with = raised.builtin_args(value)
         if isinstance(value, BaseExceptionGroup):
             made["members"] = [self.error(one, depth + 1) for one in value.exceptions]

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import base64
 import json
+import re
 
 import pytest
 
-SETUP = '''
+SETUP = """
 import collections, dataclasses, enum, functools, sys, typing
 import pydantic
 
@@ -58,22 +60,22 @@ def helper(x): return x + 1
 
 def make_adder(n):
     return lambda x: helper(x) + n
-'''
+"""
 
-DUMP = '''
+DUMP = """
 from jupyter_durable.values import encode_verified
 encoded, restored = encode_verified(VALUE)
 assert not encoded.blobs
 print(encoded.codec); print(encoded.text.decode())
-'''
+"""
 
-LOAD = '''
+LOAD = """
 from jupyter_durable.values import decode
 from jupyter_durable.errors import UnloadableValue
 x = decode(CODEC, TEXT)
 assert CHECK, x
 print("right")
-'''
+"""
 
 KINDS = {
     "dataclass": ("Ticket(7, Tone.URGENT)", "x == Ticket(7, Tone.URGENT) and x.tone is Tone.URGENT"),
@@ -144,9 +146,6 @@ except Refused as error:
 SAY_ERROR = """
 from jupyter_durable.values import decode
 from jupyter_durable.errors import UnloadableValue
-built = []
-for cls in [one for one in list(globals().values()) if isinstance(one, type) and one.__module__ == "__main__"]:
-    pass
 try:
     decode(CODEC, TEXT)
 except UnloadableValue as error:
@@ -167,7 +166,8 @@ def test_a_class_that_is_not_defined_yet_is_named_with_a_way_out(in_process, val
 
 
 CHANGES = {
-    "enum value changed": ("Ticket(1, Tone.CALM)", "URGENT = 2", "URGENT = 3", "Tone", "member URGENT has another value"),
+    "enum value changed": ("Ticket(1, Tone.CALM)", "URGENT = 2", "URGENT = 3", "Tone",
+                           "member URGENT has another value"),
     "enum member gone": ("[Tone.URGENT]", "    URGENT = 2\n", "", "Tone", "member URGENT is gone"),
     "field added": ("Ticket(1, Tone.CALM)", "    tone: Tone\n", "    tone: Tone\n    more: int = 0\n", "Ticket",
                     "field more was added"),
@@ -194,7 +194,8 @@ def test_a_changed_class_is_told_before_anything_is_built(in_process, change):
 
 def test_a_new_method_or_member_does_not_make_a_stored_value_unreadable(in_process):
     stored = dumped(in_process, "[Ticket(1, Tone.CALM), Plain(2)]")
-    setup = SETUP.replace("    URGENT = 2\n", "    URGENT = 2\n    LATER = 3\n\n    def label(self): return self.name\n")
+    more = "    URGENT = 2\n    LATER = 3\n\n    def label(self): return self.name\n"
+    setup = SETUP.replace("    URGENT = 2\n", more)
     setup = setup.replace("    def method(self)", "    def other(self): pass\n    def method(self)")
 
     assert load(in_process, stored, "x[0].tone is Tone.CALM and x[1].a == 2", setup=setup) == "right"
@@ -235,9 +236,6 @@ for value in [lambda q: (API_KEY, q), [lambda: [API_KEY]], (lambda: (lambda: API
 """
     out = in_process(script)
 
-    import base64
-    import re
-
     pickles = b"".join(base64.b64decode(one) for one in re.findall(r'"v":"([A-Za-z0-9+/=]+)"', out))
     assert "8842" not in out
     assert b"8842" not in pickles
@@ -246,7 +244,9 @@ for value in [lambda q: (API_KEY, q), [lambda: [API_KEY]], (lambda: (lambda: API
 
 
 def test_an_instance_of_a_class_whose_cell_was_run_again_is_refused(in_process):
-    script = SETUP + """
+    script = (
+        SETUP
+        + """
 from jupyter_durable.values import encode
 from jupyter_durable.errors import UnstorableValue
 old = [Plain(1), Ticket(1, Tone.CALM), Item(name="a")]
@@ -267,6 +267,7 @@ for value in [*old, make()]:
     except UnstorableValue as error:
         print(error.path, error.type, "|", error.advice)
 """
+    )
 
     lines = in_process(script).splitlines()
 
@@ -306,7 +307,9 @@ def test_code_by_value_of_another_python_version_is_not_loaded(in_process):
     assert "could kill the kernel" in said
 
 
-DIGESTS = SETUP + '''
+DIGESTS = (
+    SETUP
+    + """
 import datetime, decimal, json, pathlib, re, uuid, zoneinfo
 import numpy as np
 from jupyter_durable.values import digest
@@ -345,7 +348,8 @@ values = {
     "views": [{"a": 1}.keys(), {"a": 1}.items()],
 }
 print(json.dumps({name: digest(value) for name, value in values.items()}))
-'''
+"""
+)
 
 
 def test_digests_are_equal_in_every_process_and_python_version(in_process, other_python):
