@@ -1,0 +1,244 @@
+"""One durable cell while it runs: from what IPython tells of a cell to an execution, and to its end."""
+
+from __future__ import annotations
+
+import ast
+import asyncio
+import atexit
+from collections import Counter
+from contextlib import ExitStack
+from contextvars import Token
+from pathlib import Path
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
+from jupyter_durable import outputs
+from jupyter_durable.context import CURRENT, Frame, current
+from jupyter_durable.errors import LogError, RunSealed, UsageError
+from jupyter_durable.events import ExecutionHeader
+from jupyter_durable.execution import Execution
+from jupyter_durable.kernel.cell import as_sentence
+from jupyter_durable.kernel.display import Summary
+from jupyter_durable.kernel.header import Header
+from jupyter_durable.kernel.identity import (
+    CellFacts,
+    Notebook,
+    cell_ids,
+    other_owner,
+    refuse_two_owners,
+    run_name,
+)
+from jupyter_durable.kernel.interrupt import Interrupts
+from jupyter_durable.kernel.passes import Passes, attended
+from jupyter_durable.kernel.tracebacks import ErrorHandler
+from jupyter_durable.log import open_log
+from jupyter_durable.log.base import EventLog
+from jupyter_durable.opening import begin
+from jupyter_durable.options import Flags, RunSpec, run_id
+from jupyter_durable.running import log_directory
+from jupyter_durable.source import cell_digest, names_read, uses_nondeterminism
+
+if TYPE_CHECKING:
+    from jupyter_durable.kernel.cell import Hooks
+
+
+class Surroundings:
+    """What the durable cells of one kernel share: the notebook, the log, the pass."""
+
+    def __init__(self, hooks: Hooks) -> None:
+        self.shell = hooks.shell
+        self.notebook = Notebook(hooks.shell)
+        self.passes = Passes()
+        self._logs: dict[str, EventLog] = {}
+        self._codes: Counter[str] = Counter()
+        atexit.register(lambda: self.passes.close(hooks.succeeded))
+
+    @property
+    def directory(self) -> str:
+        """Where the log is."""
+        return log_directory(self.notebook.path)
+
+    @property
+    def log(self) -> EventLog:
+        """The log beside the notebook."""
+        where = self.directory
+        if where not in self._logs:
+            self._logs[where] = open_log(where)
+        return self._logs[where]
+
+    @property
+    def attended(self) -> bool:
+        """Whether a person sits in front of the kernel."""
+        return attended(self.shell, self.notebook.path)
+
+    def identify(self, cell: CellFacts, flags: Flags) -> tuple[str, str, list[str]]:
+        """Notebook id and run name of a cell, and what to tell the user about it.
+
+        Raises:
+            UsageError: another cell of the notebook gives its run the same name.
+        """
+        log, notices = self.log, []
+
+        def known() -> list[ExecutionHeader]:
+            return [record.header for record in log.executions()]
+
+        notebook, before = self.notebook.id(cell, known, Path(self.directory).absolute().parent)
+        if before:
+            notices.append(f"the notebook was found again under its new name; it was {Path(before).name} before")
+        facts = self.notebook.facts()
+        name = cell.name
+        if name and not flags.shared:
+            run = run_id(notebook, name)
+            other = other_owner(cell, facts, [record.header for record in log.executions(run)])
+            if other:
+                refuse_two_owners(cell, other)
+        elif not name:
+            name = run_name(cell, facts, self._automatic(cell, notebook))
+            if not (cell.id or cell.handle or self.attended):
+                # The same code twice in one pass is two runs; a person who runs it twice means the same one.
+                self._codes[name] += 1
+                name = name if self._codes[name] == 1 else f"{name}-{self._codes[name]}"
+        self.notebook.note_run(cell, name)
+        return notebook, name, notices
+
+    def _automatic(self, cell: CellFacts, notebook: str) -> list[ExecutionHeader]:
+        """What the log knows that may be this cell's run."""
+        if not (cell.id or cell.handle):
+            return []
+        own = self.log.executions(run_id(notebook, f"cell-{cell.id[:8]}")) if cell.id else []
+        records = own or [record for record in self.log.executions() if record.header.notebook == notebook]
+        return [record.header for record in records]
+
+
+class LiveCell:
+    """A durable cell between its two hooks."""
+
+    def __init__(self, hooks: Hooks, info: Any, tree: ast.Module, header: Header, *, quiet: bool) -> None:
+        """Begin its run; the cell is about to execute in this very context.
+
+        Args:
+            hooks: the shell's hooks.
+            info: what IPython tells of the cell.
+            tree: its statements, without the header.
+            header: what the header says.
+            quiet: the cell is durable only because all are: it shows no summary if it calls no step.
+
+        Raises:
+            DurableError: the run cannot begin; nothing of the cell may run.
+            KeyboardInterrupt: the stop button was pressed before it had begun.
+        """
+        outer = current()
+        if outer is not None and not outer.execution.ended:
+            raise UsageError(
+                f"A durable cell was begun inside of run `{outer.execution.run_name}`: a run cannot hold another one. Call "
+                f"the inner part as a step."
+            )
+        self._shell = shell = hooks.shell
+        self._interrupts = Interrupts(type(shell).run_code.__code__)
+        self._interrupts.install()
+        self._undo = ExitStack()
+        try:
+            self.execution, notices = self._begin(hooks.surroundings, info, tree, header)
+            try:
+                self._open(hooks.surroundings, notices, quiet=quiet)
+            except BaseException as error:
+                self._undo.close()
+                self.execution.end(error)
+                raise
+        except BaseException:
+            self._interrupts.restore()
+            raise
+
+    def _begin(self, around: Surroundings, info: Any, tree: ast.Module, header: Header) -> tuple[Execution, list[str]]:
+        namespace = self._shell.user_ns
+        try:
+            loop: asyncio.AbstractEventLoop | None = asyncio.get_running_loop()
+        except RuntimeError:
+            loop = None
+        around.notebook.note_deleted((getattr(info, "cell_meta", None) or {}).get("deletedCells", ()))
+        cell = CellFacts(*cell_ids(info.cell_id), header.name, cell_digest(tree))
+        notebook, name, notices = around.identify(cell, header.flags)
+        run = run_id("" if header.flags.shared else notebook, name)
+        attended = around.attended
+        spec = RunSpec(
+            name=name,
+            notebook=notebook,
+            path=around.notebook.path,
+            cell=cell.id,
+            source=info.raw_cell,
+            code=cell.code,
+            namespace=namespace,
+            reads=frozenset(names_read(tree, namespace)),
+            causes=tuple(uses_nondeterminism(tree, _modules(namespace))),
+            flags=header.flags,
+            pass_id="" if attended else around.passes.of(around.directory, lambda: around.log.executions(run)),
+            loop=loop,
+            capture_outputs=True,
+        )
+        return begin(spec, around.log), notices
+
+    def _open(self, around: Surroundings, notices: list[str], *, quiet: bool) -> None:
+        execution = self.execution
+        own = execution.replay.own
+        self.summary = Summary(
+            self._shell, execution, notices, again=own.completed_branch() and around.attended, quiet=quiet
+        )
+        self._errors = ErrorHandler(self._shell, execution)
+        self._errors.install()
+        self._undo.callback(self._errors.restore)
+        outputs.install(self._shell)
+        self._undo.callback(outputs.uninstall)
+        self.summary.start()
+        self._undo.callback(self.summary.stop)
+        task = asyncio.current_task() if execution.loop is not None else None
+        of_cell = task is not None and getattr(task.get_coro(), "__name__", "") == "run_cell_async"
+        self._undo.callback(_leave, CURRENT.set(Frame(execution, execution.root)))
+        self._interrupts.follow(execution, task if of_cell else None)
+
+    def end(self, result: Any) -> None:
+        """End the run: record how, move it into the database, show the last summary. Raises nothing."""
+        self._interrupts.close()
+        try:
+            error = self._errors.original
+            if error is None and result is not None:
+                error = result.error_before_exec or result.error_in_exec
+            failure: BaseException | None = None
+            try:
+                self.execution.end(error)
+            except LogError as refused:
+                failure = refused
+            if error is None and failure is None and self.execution.sealed:
+                failure = RunSealed(
+                    f"{self.execution.place_of_run()} had stopped, and the cell went on over it: {self.execution.sealed} "
+                    f"If your code caught the error with `except`, let it through.",
+                    **self.execution.where,
+                )
+            self._undo.close()
+            if failure is not None:
+                self._fail(result, failure)
+            if not self.execution.draining and not isinstance(failure, LogError):
+                try:
+                    self.execution.log.fold()
+                except LogError as refused:
+                    self.execution.stats.notices.append(str(refused))
+            self.summary.finish()
+        finally:
+            self._interrupts.restore()
+
+    def _fail(self, result: Any, failure: BaseException) -> None:
+        """Let a cell that came to its end count as failed, so that Run All stops."""
+        as_sentence(failure)
+        if result is not None:
+            result.error_in_exec = failure
+        self._shell.showtraceback((type(failure), failure, None))
+
+
+def _leave(token: Token[Frame | None]) -> None:
+    try:
+        CURRENT.reset(token)
+    except ValueError:
+        pass  # a cell with `await` ran in a context of its own, which ended with it
+
+
+def _modules(namespace: dict[str, Any]) -> dict[str, str]:
+    return {name: value.__name__ for name, value in list(namespace.items()) if isinstance(value, ModuleType)}
