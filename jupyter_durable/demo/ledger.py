@@ -39,10 +39,16 @@ class Execution:
     executed: int
 
 
+NOTHING = Execution("absent", 0, 0, 0, 0, 0)
+"""An execution that the log does not have."""
+
+
 def read(folder: Path) -> list[Execution]:
-    """The executions in the log beside a notebook, oldest first."""
+    """The executions in the log beside a notebook, oldest first; none if there is no log."""
     from jupyter_durable.client import connect
 
+    if not (folder / ".durable").is_dir():
+        return []
     with connect(folder) as connection:
         return [Execution(*row) for row in connection.execute(_EXECUTIONS).fetchall()]
 
@@ -50,7 +56,5 @@ def read(folder: Path) -> list[Execution]:
 def in_flight(folder: Path, number: int, seconds: float) -> bool:
     """Whether the first kernel is in the middle of its step ``number``; waits a moment before it looks."""
     clock.sleep(seconds)
-    if not (folder / ".durable").exists():
-        return False
     log = read(folder)
     return bool(log) and log[0].started == number and log[0].finished == number - 1

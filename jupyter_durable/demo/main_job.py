@@ -119,7 +119,7 @@ def _with_own_endpoint(source: Path, place: Path, control: Path, tell: Callable[
     with Endpoint() as endpoint:
         bill = endpoint.bill
         bill.hold(KILLED_CALL)
-        environment = _environment(endpoint)
+        environment = _environment(endpoint, place)
         tell(f"1. First kernel: executes {source.name}, and dies in the middle of model call {KILLED_CALL}.")
         with NotebookRun(path, environment) as kernel:
             _until(lambda: bill.wait_in_flight(KILLED_CALL, _LOOK) == "in_flight", kernel)
@@ -135,7 +135,7 @@ def _with_own_endpoint(source: Path, place: Path, control: Path, tell: Callable[
         url = endpoint.url
     with Endpoint() as endpoint:
         tell("3. For comparison: the same notebook in another folder, uninterrupted.")
-        with NotebookRun(_copy(source, control), _environment(endpoint)) as kernel:
+        with NotebookRun(_copy(source, control), _environment(endpoint, control)) as kernel:
             kernel.wait()
         usual = endpoint.bill.requests()
 
@@ -145,7 +145,7 @@ def _with_own_endpoint(source: Path, place: Path, control: Path, tell: Callable[
     total = Bill(len(requests), sum(request.tokens for request in requests))
     in_flight = Bill(len(cut), sum(request.tokens for request in cut))
     uninterrupted = Bill(len(usual), sum(request.tokens for request in usual))
-    last = log[-1]
+    first, last = (log[0], log[-1]) if log else (ledger.NOTHING, ledger.NOTHING)
     asked_again = requests[KILLED_CALL].prompt if len(requests) > KILLED_CALL else "nothing"
     checks = (
         Check("the first kernel was killed", "died", first_ending),
@@ -161,7 +161,7 @@ def _with_own_endpoint(source: Path, place: Path, control: Path, tell: Callable[
         notebook=source.name,
         model=url,
         counted_by="endpoint",
-        finished=log[0].finished,
+        finished=first.finished,
         replayed=last.replayed,
         executed=last.executed,
         total=total,
@@ -173,12 +173,18 @@ def _with_own_endpoint(source: Path, place: Path, control: Path, tell: Callable[
     )
 
 
-def _environment(endpoint: Endpoint) -> dict[str, str]:
+def _environment(endpoint: Endpoint, folder: Path) -> dict[str, str]:
     """What a notebook needs to ask our endpoint, whatever model and proxy the user has set."""
     from jupyter_durable.demo.protocol import MODEL
 
     loopback = {"NO_PROXY": "127.0.0.1", "no_proxy": "127.0.0.1"}
-    return {"OPENAI_BASE_URL": endpoint.url, "OPENAI_API_KEY": "loopback", "OPENAI_MODEL": MODEL, **loopback}
+    model = {"OPENAI_BASE_URL": endpoint.url, "OPENAI_API_KEY": "loopback", "OPENAI_MODEL": MODEL}
+    return {**_log_beside(folder), **model, **loopback}
+
+
+def _log_beside(folder: Path) -> dict[str, str]:
+    """Keep the demo out of a log that the user has set for everything."""
+    return {"JUPYTER_DURABLE_LOG": str(folder / ".durable")}
 
 
 def _with_provider(source: Path, place: Path, control: Path, tell: Callable[[str], None]) -> Report:
@@ -188,19 +194,20 @@ def _with_provider(source: Path, place: Path, control: Path, tell: Callable[[str
     path = _copy(source, place)
     tell(f"OPENAI_BASE_URL and OPENAI_API_KEY are set: {url} is asked, and may bill for about eleven calls.")
     tell(f"1. First kernel: executes {source.name}, and dies in the middle of step {KILLED_CALL}.")
-    with NotebookRun(path, {}) as kernel:
+    with NotebookRun(path, _log_beside(place)) as kernel:
         _until(lambda: ledger.in_flight(place, KILLED_CALL, _LOOK), kernel)
         kernel.kill()
         first_ending = kernel.wait()
     tell("2. Second kernel: executes the same notebook again.")
-    with NotebookRun(path, {}) as kernel:
+    with NotebookRun(path, _log_beside(place)) as kernel:
         kernel.wait()
     tell("3. For comparison: the same notebook in another folder, uninterrupted.")
-    with NotebookRun(_copy(source, control), {}) as kernel:
+    with NotebookRun(_copy(source, control), _log_beside(control)) as kernel:
         kernel.wait()
 
-    log, usual = ledger.read(place), ledger.read(control)[-1]
-    first, last = log[0], log[-1]
+    log = ledger.read(place)
+    first, last = (log[0], log[-1]) if log else (ledger.NOTHING, ledger.NOTHING)
+    usual = (ledger.read(control) or [ledger.NOTHING])[-1]
     total = Bill(sum(each.started for each in log), sum(each.tokens for each in log))
     in_flight = Bill(first.started - first.finished, 0)
     checks = (
