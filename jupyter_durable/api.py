@@ -17,6 +17,7 @@ from typing import Any, Literal, TypeVar, cast, overload
 from jupyter_durable import clock
 from jupyter_durable.binding import binder
 from jupyter_durable.context import current
+from jupyter_durable.log.base import EventLog
 from jupyter_durable.errors import NotInRun, UsageError
 from jupyter_durable.retry import RetryPolicy
 from jupyter_durable.runner import StepSpec, run_async, run_sync
@@ -190,7 +191,7 @@ class Durable:
         self,
         name: str,
         *,
-        log: str | None = None,
+        log: str | EventLog | None = None,
         fresh: bool = False,
         from_step: str = "",
         strict: bool = False,
@@ -203,7 +204,7 @@ class Durable:
         Args:
             name: name of the run in its log. A completed run of the same name is replayed; give it another name, or
                 ``fresh=True``, for a new one.
-            log: directory of the log; default ``.durable`` beside the script (or ``JUPYTER_DURABLE_LOG``).
+            log: directory of the log, or an open log; default ``.durable`` beside the script (or ``JUPYTER_DURABLE_LOG``).
             fresh: start a new branch with nothing reused.
             from_step: keep what is before this step, execute the rest again.
             strict: make any difference an error.

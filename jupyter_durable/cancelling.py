@@ -10,6 +10,8 @@ import asyncio
 import functools
 from typing import Any
 
+from jupyter_durable.timers import plain_sleep
+
 TURNS = 10
 """Turns of the loop that an explicit cancel is given to arrive."""
 
@@ -21,7 +23,7 @@ async def cancelled_again() -> None:
     if _expire_deadline(asyncio.get_running_loop(), task):
         await asyncio.get_running_loop().create_future()
     for _ in range(TURNS):
-        await asyncio.tasks.sleep(0)
+        await plain_sleep(0)
     raise asyncio.CancelledError
 
 

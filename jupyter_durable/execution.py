@@ -402,23 +402,30 @@ class Execution:
             if self.outcome is not None:
                 return self.outcome
             self.ended = True
-            try:
-                current = asyncio.current_task()
-            except RuntimeError:
-                current = None
-            for attempt in list(self.in_flight.values()):
-                if attempt.thread == self.thread:
-                    attempt.dead = True
-                    del self.in_flight[attempt.seq]
-                    self.append(StepInterrupted(at=clock.now(), step=attempt.seq))
-            for task in self.live_tasks():
-                if task is not current:
-                    task.cancel()
-            self.outcome = self._outcome(error)
             PATCHES.uninstall(self.loop)
-            if not self.in_flight:
-                self._close()
+            try:
+                self._leave_nothing_running()
+                self.outcome = self._outcome(error)
+                if not self.in_flight:
+                    self._close()
+            except BaseException:
+                self._release()  # the log takes no more: nothing can be recorded, and nobody must wait for it
+                raise
             return self.outcome
+
+    def _leave_nothing_running(self) -> None:
+        try:
+            current = asyncio.current_task()
+        except RuntimeError:
+            current = None
+        for attempt in list(self.in_flight.values()):
+            if attempt.thread == self.thread:
+                attempt.dead = True
+                del self.in_flight[attempt.seq]
+                self.append(StepInterrupted(at=clock.now(), step=attempt.seq))
+        for task in self.live_tasks():
+            if task is not current:
+                task.cancel()
 
     def _outcome(self, error: BaseException | None) -> Outcome:
         if error is None:
@@ -453,7 +460,14 @@ class Execution:
             if self.outcome is not None:
                 self.append(ExecutionEnded(at=clock.now(), data=self.outcome))
         finally:
+            self._release()
+
+    def _release(self) -> None:
+        if self._closed.is_set():
+            return
+        try:
             self.writer.close()
+        finally:
             self._closed.set()
             for call in self.on_closed:
                 call(self)

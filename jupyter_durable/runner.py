@@ -38,6 +38,7 @@ from jupyter_durable.history import Entry
 from jupyter_durable.identity import DRIVERS
 from jupyter_durable.cancelling import cancelled_again
 from jupyter_durable.retry import RetryPolicy
+from jupyter_durable.timers import plain_sleep
 from jupyter_durable.values import digest, encode_verified, redact, salvage
 
 IMMUTABLE = frozenset({int, str, float, bool, bytes, type(None), complex})
@@ -401,7 +402,7 @@ async def _drive(
             # No await from here to the end of `completed`: what has a result cannot be cancelled any more.
             CURRENT.reset(token)
             return attempt.completed(value)
-        await asyncio.sleep(delay)
+        await plain_sleep(delay)
 
 
 DRIVERS.add(_drive.__code__)

@@ -14,6 +14,7 @@ from jupyter_durable.context import CURRENT, Frame, current
 from jupyter_durable.errors import UsageError
 from jupyter_durable.execution import Execution
 from jupyter_durable.log import open_log
+from jupyter_durable.log.base import EventLog
 from jupyter_durable.opening import begin
 from jupyter_durable.options import Flags, RunSpec
 
@@ -34,7 +35,7 @@ def log_directory(beside: str = "") -> str:
 class RunContext:
     """What ``durable.run`` returns: a context manager, synchronous and asynchronous."""
 
-    def __init__(self, name: str, log: str | None = None, **flags: Any) -> None:
+    def __init__(self, name: str, log: str | EventLog | None = None, **flags: Any) -> None:
         if not isinstance(name, str) or not name.strip():
             raise UsageError('A run needs a name: `with durable.run("report"):`.')
         self.name = name
@@ -55,7 +56,8 @@ class RunContext:
         spec = RunSpec(
             self.name, path=script, namespace=vars(sys.modules["__main__"]), flags=self.flags, loop=loop
         )  # fmt: skip
-        self.execution = begin(spec, open_log(self.log or log_directory(script)))
+        where = self.log or log_directory(script)
+        self.execution = begin(spec, open_log(where) if isinstance(where, str | os.PathLike) else where)
         self._token = CURRENT.set(Frame(self.execution, self.execution.root))
         return self
 

@@ -13,21 +13,22 @@ from typing import Any
 from jupyter_durable.context import current
 from jupyter_durable.history import TimerKey
 
-_sleep = asyncio.tasks.sleep
+plain_sleep = asyncio.tasks.sleep
+"""The ordinary one, for waits that are no business of a history."""
 
 
 async def sleep(delay: float, result: Any = None) -> Any:
     """``asyncio.sleep`` that keeps its place in the order of a run."""
     frame = current()
     if frame is None or frame.step is not None or delay <= 0 or frame.execution.ended:
-        return await _sleep(delay, result)
+        return await plain_sleep(delay, result)
     execution, place = frame.execution, frame.place
     scope = place.bound if place.bound is not None else place.path
     key = TimerKey(scope, place.occurrence("asyncio.sleep", ""))
     if execution.timer_turn(key):
         await execution.turnstile.turn(key)
         return result
-    await _sleep(delay)
+    await plain_sleep(delay)
     execution.timer_fired(key)
     return result
 
@@ -40,4 +41,4 @@ def install() -> None:
 def uninstall() -> None:
     """Put the ordinary one back, if nobody else has replaced ours."""
     if asyncio.sleep is sleep:
-        asyncio.sleep = asyncio.tasks.sleep = _sleep
+        asyncio.sleep = asyncio.tasks.sleep = plain_sleep
