@@ -50,7 +50,9 @@ class Writer(Protocol):
     """Appends the events of one execution. Safe to call from several threads."""
 
     @property
-    def execution(self) -> str: ...
+    def execution(self) -> str:
+        """Id of the execution that it writes."""
+        ...
 
     @property
     def head(self) -> Head:

@@ -113,7 +113,7 @@ class BlobStore:
             files.hooks.rename(temporary, self.directory / name)
         except BaseException:
             with suppress(OSError):
-                os.unlink(temporary)
+                temporary.unlink()
             raise
         if durable:
             self._publish(name)

@@ -130,7 +130,12 @@ def is_locked(error: Exception) -> bool:
     text = str(error)
     return any(
         sign in text
-        for sign in ("Could not set lock", "different configuration", "handle conflict", "being used by another process")
+        for sign in (
+            "Could not set lock",
+            "different configuration",
+            "handle conflict",
+            "being used by another process",
+        )
     )
 
 
@@ -138,7 +143,7 @@ def unreadable(path: Path, error: Exception) -> LogDamaged:
     """The error for a database that cannot be read."""
     reason = str(error).strip().partition("\n")[0]
     return LogDamaged(
-        f"{path} cannot be read ({reason}). Unfinished runs do not need it: their journals in {path.parent / 'journal'} "
+        f"{path} cannot be read ({reason}). Unfinished runs do not need it: their journals beside it "
         "are whole and resume as before. `jupyter durable doctor` says what it held, and rebuilds it if journals still "
         "hold everything; else put it back from a backup.",
         file=str(path),
@@ -178,7 +183,7 @@ def row_text(execution: str, line: bytes, envelope: int) -> bytes:
 
 def ingest(connection: duckdb.DuckDBPyConnection, table: str, file: Path) -> int:
     """Insert the rows of a file of `row_text`; return how many."""
-    inserted = connection.execute(f"INSERT INTO {table} {_INGEST}", [str(file)]).fetchall()  # noqa: S608 - our own names
+    inserted = connection.execute(f"INSERT INTO {table} {_INGEST}", [str(file)]).fetchall()
     return int(inserted[0][0])
 
 

@@ -51,11 +51,11 @@ class FileLayer:
 
     def rename(self, source: Path, target: Path) -> None:
         """Put one file in the place of another, at once."""
-        os.replace(source, target)
+        source.replace(target)
 
     def unlink(self, path: Path) -> None:
         """Remove a file."""
-        os.unlink(path)
+        path.unlink()
 
     def truncate(self, fd: int, size: int) -> None:
         """Cut a file to a length."""
@@ -101,7 +101,7 @@ def write_file(path: Path, data: bytes, *, durable: bool = True) -> None:
         hooks.rename(temporary, path)
     except BaseException:
         with suppress(OSError):
-            os.unlink(temporary)
+            temporary.unlink()
         raise
     if durable:
         hooks.fsync_dir(path.parent)

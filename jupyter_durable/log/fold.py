@@ -278,5 +278,3 @@ def _seal(
         done.sealed += 1
     if sealed:
         files.hooks.fsync_dir(sealed[0].path.parent)
-
-

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from jupyter_durable.errors import LogDamaged, LogUnusable, LogUntrusted
+from jupyter_durable.errors import LogDamaged, LogUntrusted, LogUnusable
 from jupyter_durable.events import Head, Recorded
 from jupyter_durable.log import database
 from jupyter_durable.log.line import decode_event
@@ -105,8 +105,8 @@ def _changed(directory: Path, entry: Entry, what: str) -> LogDamaged:
     path = database.path_of(directory)
     return LogDamaged(
         f"{path} does not hold execution {entry.header.execution} of run {entry.header.name} "
-        f"({entry.header.branch_name}) as it was folded: {what}. Nothing was executed. Put the file back from a backup, "
-        "or start anew with --fresh.",
+        f"({entry.header.branch_name}) as it was folded: {what}. Nothing was executed. Put the file back from a "
+        "backup, or start anew with --fresh.",
         file=str(path),
         line=0,
         readable=0,
@@ -117,7 +117,7 @@ def _forged(directory: Path, entry: Entry) -> LogUntrusted:
     path = database.path_of(directory)
     return LogUntrusted(
         f"{path} was changed: execution {entry.header.execution} of run {entry.header.name} "
-        f"({entry.header.branch_name}) is not what was signed when it was folded. Nothing of it is loaded. Put the file "
-        "back from a backup, or start anew with --fresh.",
+        f"({entry.header.branch_name}) is not what was signed when it was folded. Nothing of it is loaded. Put the "
+        "file back from a backup, or start anew with --fresh.",
         file=str(path),
     )

@@ -192,4 +192,3 @@ def _abandon_all() -> None:
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_abandon_all)
-

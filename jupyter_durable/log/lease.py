@@ -109,8 +109,8 @@ def busy(branch: str, who: Holder) -> BranchBusy:
     since = datetime.fromtimestamp(who.since, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
     place = f" for {who.notebook}" if who.notebook else ""
     return BranchBusy(
-        f"Branch {branch} is being executed by process {who.pid} on {who.host or 'this machine'}{place}, since {since}. "
-        "Nothing was executed here. Wait for it, interrupt it there, or give this run a name of its own "
+        f"Branch {branch} is being executed by process {who.pid} on {who.host or 'this machine'}{place}, since {since}"
+        ". Nothing was executed here. Wait for it, interrupt it there, or give this run a name of its own "
         "(%%durable NAME).",
         branch=branch,
         pid=who.pid,
@@ -165,14 +165,21 @@ def _alive(name: _Name) -> bool:
         return False
     if name.pid == os.getpid():
         return True
-    if sys.platform == "linux":
+    if name.started:
         return _start_time(name.pid) == name.started
+    return _answers(name.pid)
+
+
+def _answers(pid: int) -> bool:
+    """Whether there is a process with a pid, where its start time is not known."""
+    if os.name == "nt":  # os.kill would end it
+        return True
     try:
-        os.kill(name.pid, 0)
+        os.kill(pid, 0)
     except ProcessLookupError:
         return False
     except OSError:
-        return True
+        pass  # it is another user's
     return True
 
 
@@ -180,8 +187,7 @@ def _start_time(pid: int) -> str:
     if sys.platform != "linux":
         return ""
     try:
-        with open(f"/proc/{pid}/stat", "rb") as file:
-            fields = file.read().rpartition(b")")[2].split()
+        fields = Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()
     except OSError:
         return "gone"
     return "gone" if fields[0] in (b"Z", b"X") else fields[19].decode()
@@ -189,8 +195,7 @@ def _start_time(pid: int) -> str:
 
 def _boot() -> str:
     try:
-        with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as file:
-            return file.read().strip()
+        return Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
     except OSError:
         return ""
 

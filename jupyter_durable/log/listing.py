@@ -42,6 +42,7 @@ class Entry:
 
     @property
     def ended(self) -> ExecutionEnded | None:
+        """Its end, if the last line is that."""
         return self.end if isinstance(self.end, ExecutionEnded) else None
 
 
@@ -63,9 +64,7 @@ class Listing:
             for entry in self.entries.values()
             if entry.header.head is not None and self._branch(entry.header.head.execution) == entry.header.branch
         }
-        return {
-            entry.header.branch: entry for execution, entry in self.entries.items() if execution not in continued
-        }
+        return {entry.header.branch: entry for execution, entry in self.entries.items() if execution not in continued}
 
     def _branch(self, execution: str) -> str | None:
         entry = self.entries.get(execution)
@@ -142,8 +141,11 @@ class Lister:
         self._known: dict[str, tuple[tuple[int, int, int], Entry | LogError | None]] = {}
 
     def look(self) -> Listing:
-        """List everything. A branch is asked whether it is locked before its journal's end is read: an end is
-        written before the lock is released, so the other order could call a finished execution interrupted."""
+        """List everything.
+
+        A branch is asked whether it is locked before its journal's end is read: an end is written before the lock is
+        released, so the other order could call a finished execution interrupted.
+        """
         listing = Listing()
         entries: list[Entry] = []
         names = _names(self.journals)
@@ -270,7 +272,8 @@ def _stub_entry(path: Path) -> Entry:
 
 def _names(journals: Path) -> Iterable[str]:
     try:
-        return [name for name in os.listdir(journals) if name.endswith((".jsonl", ".folded")) and name[0] != "."]
+        with os.scandir(journals) as found:
+            return [file.name for file in found if file.name.endswith((".jsonl", ".folded")) and file.name[0] != "."]
     except FileNotFoundError:
         return []
 
@@ -278,4 +281,3 @@ def _names(journals: Path) -> Iterable[str]:
 def _signature(path: Path) -> tuple[int, int, int]:
     stat = path.stat()
     return stat.st_ino, stat.st_size, stat.st_mtime_ns
-

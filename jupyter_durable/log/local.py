@@ -13,66 +13,41 @@
 
 from __future__ import annotations
 
-import os
 import re
-from array import array
-from collections.abc import Iterator
-from contextlib import suppress
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import msgspec
 
 from jupyter_durable import clock
-from jupyter_durable.errors import BranchBusy, LogDamaged, LogError, LogTooNew, LogUnusable, UsageError
-from jupyter_durable.events import FORMAT, AnyEvent, ExecutionHeader, ExecutionStarted, Head, Recorded
+from jupyter_durable.errors import BranchBusy, LogDamaged, LogError, LogUnusable, UsageError
+from jupyter_durable.events import AnyEvent, ExecutionHeader, ExecutionStarted, Head, Recorded
 from jupyter_durable.log import files, lease, locks
 from jupyter_durable.log.base import ExecutionRecord, Holder
 from jupyter_durable.log.blobs import BlobStore
 from jupyter_durable.log.journal import JournalWriter
 from jupyter_durable.log.line import ROOT
 from jupyter_durable.log.listing import Entry, Lister, Listing, missing
-from jupyter_durable.log.reader import LEAN_BYTES, Batch, JournalReader, damaged, read_line
+from jupyter_durable.log.place import open_directory
+from jupyter_durable.log.reader import LEAN_BYTES, Batch, JournalReader, Places, damaged, read_line
 from jupyter_durable.log.trusted import Keyring
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}", re.ASCII)
-_IN_USE, _CREATING = 0, 1
+_IN_USE = 0
 _FOLD_PATIENCE = 10.0
-_GITIGNORE = b"# Histories may hold what your steps returned. Remove this file to put them under version control.\n*\n"
-
-
-class _Format(msgspec.Struct):
-    """``format.json``."""
-
-    format: int
-    log: str
-    """Id of the log."""
-
-
-class _Places:
-    """Where the lines of one journal lie, for `LocalLog.reload`."""
-
-    def __init__(self) -> None:
-        self.first = 0
-        self.offsets = array("Q")
-        self.lengths = array("I")
-        self.before = array("I")
-
-    def note(self, batch: Batch) -> None:
-        if not self.offsets:
-            self.first = batch.start.seq
-        offset, before = batch.start.offset, batch.start.chain.crc
-        for text, checksum in zip(batch.lines, batch.checksums, strict=True):
-            self.offsets.append(offset)
-            self.lengths.append(len(text))
-            self.before.append(before & 0xFFFFFFFF)
-            offset += len(text) + 1
-            before = checksum
 
 
 class LocalWriter:
     """The writer of one execution: its journal, the blobs of the log, the lease on the branch."""
 
-    def __init__(self, journal: JournalWriter, blobs: BlobStore, durable: bool, held: list[lease.Lease | locks.Held]):
+    append: Callable[[AnyEvent], int]
+    """See `log.base.Writer.append`. It is the journal's own method: one call less for every event."""
+    flush: Callable[[], None]
+    """See `log.base.Writer.flush`."""
+
+    def __init__(
+        self, journal: JournalWriter, blobs: BlobStore, held: list[lease.Lease | locks.Held], *, durable: bool
+    ) -> None:
         self._journal = journal
         self._blobs = blobs
         self._durable = durable
@@ -82,16 +57,13 @@ class LocalWriter:
 
     @property
     def execution(self) -> str:
+        """Its id."""
         return self._journal.execution
 
     @property
     def head(self) -> Head:
         """The last line written."""
         return self._journal.head
-
-    def append(self, event: AnyEvent) -> int:  # type: ignore[no-redef]
-        """See `log.base.Writer.append`."""
-        raise NotImplementedError  # pragma: no cover - the instance has the journal's own, one call less a step
 
     def put_blob(self, content: bytes) -> str:
         """See `log.base.Writer.put_blob`."""
@@ -118,16 +90,17 @@ class LocalLog:
             LogTooNew: a newer version made it.
         """
         self.directory = Path(directory).absolute()
-        self.id = self._open(create)
+        self.id = open_directory(self.directory, create)
         self.keys = Keyring(self.directory)
         self.blobs = BlobStore(self.directory / "blobs")
         self.fold_note = ""
         """Why the last `fold` left something in the journals, as a sentence; empty if it did not."""
         self._lister = Lister(self.directory)
-        self._places: dict[str, _Places] = {}
+        self._places: dict[str, Places] = {}
 
     @property
     def location(self) -> str:
+        """The directory."""
         return str(self.directory)
 
     def executions(self, run: str | None = None) -> list[ExecutionRecord]:
@@ -179,7 +152,7 @@ class LocalLog:
             return folded.read_one(self.directory, entry, seq)
         places = self._places.get(execution)
         if places is None or not places.first <= seq < places.first + len(places.offsets):
-            self._places[execution] = places = _Places()
+            self._places[execution] = places = Places()
             for batch in JournalReader(entry.path, self.keys.secret_for(entry)).batches():
                 places.note(batch)
         index = seq - places.first
@@ -188,8 +161,11 @@ class LocalLog:
         return read_line(entry.path, places.offsets[index], places.lengths[index], places.before[index])
 
     def point(self, execution: str, seq: int) -> Head:
-        """See `log.base.EventLog.point`. Inside a folded execution the chain is that of a root: the database keeps
-        no checksum for each line, and one MAC verifies the whole block."""
+        """See `log.base.EventLog.point`.
+
+        Inside a folded execution the chain is that of a root: the database keeps no checksum for each line, and one
+        MAC verifies the whole block.
+        """
         entry = self._entry(execution)
         if seq == entry.last.seq:
             return entry.last
@@ -211,17 +187,8 @@ class LocalLog:
                 raise UsageError(f"{name!r} cannot be part of a file name, so it cannot name an execution or a branch.")
         held: list[lease.Lease | locks.Held] = []
         try:
-            in_use = locks.take_within(self.directory / "log.lock", _IN_USE, 5.0, shared=True)
-            if in_use is None:
-                raise LogUnusable(f"The log {self.directory} is being cleaned up (gc). Run the cell again when it is over.")
-            held.append(in_use)
-            where = self.directory / "locks" / f"{header.branch}.lock"
-            held.insert(
-                0,
-                lease.take(
-                    where, branch=header.branch_name, notebook=header.path or header.notebook, execution=header.execution
-                ),
-            )
+            held.append(self._use())
+            held.insert(0, self._take(header))
             listing = self.look()
             self._may_continue(header, listing)
             key = self.keys.own(create=not listing.entries and not listing.errors)
@@ -229,13 +196,13 @@ class LocalLog:
             first = ExecutionStarted(at=clock.now(), data=header)
             path = self.directory / "journal" / f"{header.execution}.jsonl"
             journal = JournalWriter(path, first, key.secret)
-        except OSError as error:
-            raise files.unusable("write to the log", self.directory, error) from error
-        except BaseException:
+        except BaseException as error:
             for lock in held:
                 lock.release()
+            if isinstance(error, OSError):
+                raise files.unusable("write to the log", self.directory, error) from error
             raise
-        return LocalWriter(journal, self.blobs, header.durability == "power", held)
+        return LocalWriter(journal, self.blobs, held, durable=header.durability == "power")
 
     def holder(self, branch: str) -> Holder | None:
         """See `log.base.EventLog.holder`."""
@@ -276,6 +243,17 @@ class LocalLog:
         """The whole log for oneself (for ``gc``): granted only while no execution runs. The caller releases it."""
         return locks.take_within(self.directory / "log.lock", _IN_USE, seconds)
 
+    def _use(self) -> locks.Held:
+        lock = locks.take_within(self.directory / "log.lock", _IN_USE, 5.0, shared=True)
+        if lock is None:
+            raise LogUnusable(f"The log {self.directory} is being cleaned up (gc). Run the cell again when it is over.")
+        return lock
+
+    def _take(self, header: ExecutionHeader) -> lease.Lease:
+        path = self.directory / "locks" / f"{header.branch}.lock"
+        notebook = header.path or header.notebook
+        return lease.take(path, branch=header.branch_name, notebook=notebook, execution=header.execution)
+
     def _events(self, segments: list[tuple[Entry, Head | None, bytes | None]], lean: bool) -> Iterator[Recorded]:
         for entry, upto, secret in segments:
             yield from self._segment(entry, upto, secret, lean)
@@ -283,7 +261,7 @@ class LocalLog:
     def _segment(self, entry: Entry, upto: Head | None, secret: bytes | None, lean: bool) -> Iterator[Recorded]:
         """The events of one execution up to the head that its successor names."""
         if entry.stub is None:
-            places = _Places() if lean else None
+            places = Places() if lean else None
             last: Batch | None = None
 
             def seen(batch: Batch) -> None:
@@ -308,9 +286,6 @@ class LocalLog:
                     if upto is not None:
                         what = f"event {upto.seq}, which a later execution continues, is missing"
                         raise damaged(entry.path, reader.position.line, what)
-                if places is not None:
-                    self._places[entry.header.execution] = places
-                return
             except FileNotFoundError:
                 if recorded is not None:
                     raise
@@ -319,6 +294,10 @@ class LocalLog:
                 if found is None or found.stub is None:
                     raise missing(entry, entry.header.execution) from None
                 entry = found
+            else:
+                if places is not None:
+                    self._places[entry.header.execution] = places
+                return
         from jupyter_durable.log import folded
 
         yield from folded.read_all(self.directory, entry, upto, secret)
@@ -351,8 +330,8 @@ class LocalLog:
         if tip is not None and tip.last != header.head:
             raise BranchBusy(
                 f"Branch {header.branch_name} of run {header.name} has gone on since it was read: execution "
-                f"{tip.header.execution} wrote event {tip.last.seq} from process {tip.header.pid}. Nothing was executed "
-                "here; run the cell again.",
+                f"{tip.header.execution} wrote event {tip.last.seq} from process {tip.header.pid}. Nothing was "
+                "executed here; run the cell again.",
                 branch=header.branch_name,
                 pid=tip.header.pid,
                 host=tip.header.host,
@@ -365,59 +344,3 @@ class LocalLog:
             if before is None or head.seq > before.last.seq:
                 path = self.directory / "journal" / f"{head.execution}.jsonl"
                 raise damaged(path, 1, f"event {head.seq}, which run {header.name} would continue, is not there")
-
-    def _open(self, create: bool) -> str:
-        marker = self.directory / "format.json"
-        try:
-            if not marker.exists():
-                if not create:
-                    raise LogUnusable(
-                        f"There is no log in {self.directory}. A durable cell makes one beside its notebook; "
-                        "JUPYTER_DURABLE_LOG names another place.",
-                        path=str(self.directory),
-                    )
-                self._create(marker)
-            text = marker.read_bytes()
-        except OSError as error:
-            raise files.unusable("use the log", self.directory, error) from error
-        try:
-            version = msgspec.json.decode(text, type=_Format)
-        except (msgspec.DecodeError, UnicodeDecodeError) as error:
-            raise LogDamaged(
-                f"{marker} is damaged. It should read {{\"format\": {FORMAT}, \"log\": \"any name\"}}; the journals beside "
-                "it are not touched.",
-                file=str(marker),
-                line=1,
-                readable=0,
-            ) from error
-        if version.format > FORMAT:
-            raise LogTooNew(
-                f"The log {self.directory} has format {version.format}; this jupyter_durable reads formats up to {FORMAT}. "
-                "Upgrade it (pip install -U jupyter_durable); the log is left as it is.",
-                file=str(marker),
-                format=version.format,
-            )
-        return version.log
-
-    def _create(self, marker: Path) -> None:
-        for name in ("journal", "locks", "blobs"):
-            (self.directory / name).mkdir(parents=True, exist_ok=True)
-        lock = locks.take_within(self.directory / "log.lock", _CREATING, 5.0)
-        try:
-            if not marker.exists():
-                if os.listdir(self.directory / "journal"):
-                    raise LogDamaged(
-                        f"{marker} is missing, and there are journals beside it. Put it back: "
-                        f'{{"format": {FORMAT}, "log": "any name"}}.',
-                        file=str(marker),
-                        line=1,
-                        readable=0,
-                    )
-                files.write_file(self.directory / ".gitignore", _GITIGNORE, durable=False)
-                text = msgspec.json.encode(_Format(FORMAT, clock.token_bytes(8).hex())) + b"\n"
-                files.write_file(marker, text)
-                with suppress(OSError):
-                    files.hooks.fsync_dir(self.directory.parent)
-        finally:
-            if lock is not None:
-                lock.release()

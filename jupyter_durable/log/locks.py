@@ -65,7 +65,7 @@ class _Description:
         if fd >= 0:
             _held.discard(self)
             with suppress(OSError):  # unlocked first: a child forked by C code may still have the description open
-                fcntl.fcntl(fd, fcntl.F_OFD_SETLK, _record(fcntl.F_UNLCK, 0, 0))  # type: ignore[attr-defined]
+                fcntl.fcntl(fd, fcntl.F_OFD_SETLK, _record(fcntl.F_UNLCK, 0, 0))
             with suppress(OSError):
                 os.close(fd)
 
@@ -88,12 +88,13 @@ class DescriptionLocks:
     """Open-file-description locks (Linux)."""
 
     def take(self, path: Path, byte: int, *, shared: bool = False) -> Held | None:
+        """See `Locks.take`."""
         import fcntl
 
         fd = files.hooks.open(path, os.O_RDWR | os.O_CREAT)
         kind = fcntl.F_RDLCK if shared else fcntl.F_WRLCK
         try:
-            fcntl.fcntl(fd, fcntl.F_OFD_SETLK, _record(kind, byte))  # type: ignore[attr-defined]
+            fcntl.fcntl(fd, fcntl.F_OFD_SETLK, _record(kind, byte))
         except BlockingIOError:
             os.close(fd)
             return None
@@ -103,6 +104,7 @@ class DescriptionLocks:
         return _Description(fd)
 
     def is_held(self, path: Path, byte: int) -> bool:
+        """See `Locks.is_held`."""
         import fcntl
 
         try:
@@ -110,7 +112,7 @@ class DescriptionLocks:
         except FileNotFoundError:
             return False
         try:
-            answer = fcntl.fcntl(fd, fcntl.F_OFD_GETLK, _record(fcntl.F_WRLCK, byte))  # type: ignore[attr-defined]
+            answer = fcntl.fcntl(fd, fcntl.F_OFD_GETLK, _record(fcntl.F_WRLCK, byte))
         finally:
             os.close(fd)
         return int.from_bytes(answer[:2], sys.byteorder) != fcntl.F_UNLCK
@@ -120,6 +122,7 @@ class LibraryLocks:
     """Locks by the ``filelock`` library, one file each. Asking has to take the lock for a moment."""
 
     def take(self, path: Path, byte: int, *, shared: bool = False) -> Held | None:
+        """See `Locks.take`."""
         if not shared:
             lock = self._take(self._file(path, byte))
             if lock is not None and any(self._taken(slot) for slot in self._slots(path, byte)):
@@ -133,6 +136,7 @@ class LibraryLocks:
         return slot
 
     def is_held(self, path: Path, byte: int) -> bool:
+        """See `Locks.is_held`."""
         file = self._file(path, byte)
         return (file.exists() and self._taken(file)) or any(self._taken(slot) for slot in self._slots(path, byte))
 
@@ -187,9 +191,7 @@ class _LibraryLock:
 
 
 def _of_this_system() -> Locks:
-    if sys.platform == "linux":
-        return DescriptionLocks()
-    return LibraryLocks()
+    return DescriptionLocks() if sys.platform == "linux" else LibraryLocks()
 
 
 locks: Locks = _of_this_system()

@@ -51,6 +51,7 @@ class MemoryWriter:
 
     @property
     def execution(self) -> str:
+        """Its id."""
         return self._into.header.execution
 
     @property
@@ -94,6 +95,7 @@ class MemoryLog:
 
     @property
     def location(self) -> str:
+        """``memory:`` and its name."""
         return f"memory:{self._name}"
 
     def executions(self, run: str | None = None) -> list[ExecutionRecord]:

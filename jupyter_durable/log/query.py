@@ -52,7 +52,7 @@ def connect(directory: Path | str, *, fold: bool = True) -> duckdb.DuckDBPyConne
             with suppress(LogError, OSError):  # what cannot be folded stands in the journals; `damage` tells why
                 fold_locked(directory, lister.look(), Keyring(directory), patience=_FOLD_PATIENCE)
         attached = database.path_of(directory).exists() and _attach(connection, directory)
-        _fill(connection, directory, lister.look(), attached)
+        _fill(connection, lister.look(), attached)
     except BaseException:
         connection.close()
         raise
@@ -88,7 +88,7 @@ def _attach(connection: duckdb.DuckDBPyConnection, directory: Path) -> bool:
             return True
 
 
-def _fill(connection: duckdb.DuckDBPyConnection, directory: Path, listing: Listing, attached: bool) -> None:
+def _fill(connection: duckdb.DuckDBPyConnection, listing: Listing, attached: bool) -> None:
     """Take in the tails of the journals, and make the views."""
     columns = ", ".join(f"{name} {kind}" for name, kind in database.COLUMNS.items())
     connection.execute(f"CREATE TABLE tails ({columns})")
@@ -128,7 +128,7 @@ def _take_in_tails(
         if count:
             database.ingest(connection, "tails", Path(name))
     finally:
-        os.unlink(name)
+        Path(name).unlink()
 
 
 def _tail(entry: Entry, position: Position | None, attached: bool) -> list[bytes]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import re
+from array import array
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -65,17 +66,14 @@ class Batch(NamedTuple):
 class JournalReader:
     """One pass over one journal, from its beginning or from a `Position`.
 
+    ``secret`` verifies the MACs; ``None`` leaves them unread (for listings and live views).
+
     Attributes:
         position: behind the last batch that was handed out.
         torn: bytes after the last whole line that were left out; known when the pass is over.
     """
 
     def __init__(self, path: Path, secret: bytes | None, start: Position | None = None) -> None:
-        """
-        Args:
-            secret: verifies the MACs; ``None`` leaves them unread (for listings and live views).
-            start: where to begin; ``None`` reads the header line first.
-        """
         self.path = path
         self._secret = secret
         self.position: Position = start or Position(0, 1, 0, _UNSTATED)
@@ -202,6 +200,28 @@ class JournalReader:
         raise damaged(self.path, number, "a line is changed or cut and whole lines follow it")
 
 
+class Places:
+    """Where the lines of one journal lie, in 16 bytes each; for `LocalLog.reload`."""
+
+    def __init__(self) -> None:
+        self.first = 0
+        self.offsets = array("Q")
+        self.lengths = array("I")
+        self.before = array("I")
+
+    def note(self, batch: Batch) -> None:
+        """Add the lines of a batch."""
+        if not self.offsets:
+            self.first = batch.start.seq
+        offset, before = batch.start.offset, batch.start.chain.crc
+        for text, checksum in zip(batch.lines, batch.checksums, strict=True):
+            self.offsets.append(offset)
+            self.lengths.append(len(text))
+            self.before.append(before & 0xFFFFFFFF)
+            offset += len(text) + 1
+            before = checksum
+
+
 def damaged(path: Path, number: int, what: str) -> LogDamaged:
     """`LogDamaged` for a line of a journal."""
     readable = number - 1
@@ -228,19 +248,9 @@ def without_payload(event: StepCompleted) -> StepCompleted:
 
 def iter_lines(path: Path, secret: bytes | None = None, *, lean: bool = True) -> Iterator[tuple[int, int, Recorded]]:
     """``(offset, length, event)`` of every line of a journal, verified; it raises what `JournalReader.batches` does."""
-    reader = JournalReader(path, secret)
-    offsets: list[int] = []
-    lengths: list[int] = []
-
-    def note(batch: Batch) -> None:
-        offset = batch.start.offset
-        for text in batch.lines:
-            offsets.append(offset)
-            lengths.append(len(text))
-            offset += len(text) + 1
-
-    for number, recorded in enumerate(reader.records(lean=lean, seen=note)):
-        yield offsets[number], lengths[number], recorded
+    places = Places()
+    for number, recorded in enumerate(JournalReader(path, secret).records(lean=lean, seen=places.note)):
+        yield places.offsets[number], places.lengths[number], recorded
 
 
 def read_line(path: Path, offset: int, length: int, crc_before: int | None = None) -> Recorded:

@@ -34,12 +34,11 @@ def tail(directory: Path, after: Mapping[str, int]) -> Iterator[Tailed]:
     """
     journals = directory / "journal"
     try:
-        names = sorted(name for name in os.listdir(journals) if name.endswith(".jsonl"))
+        paths = sorted(journals.glob("*.jsonl"))
     except FileNotFoundError:
         return
-    for name in names:
-        execution = name.removesuffix(".jsonl")
-        yield from _tail_one(journals / name, execution, after.get(execution, 0))
+    for path in paths:
+        yield from _tail_one(path, path.stem, after.get(path.stem, 0))
 
 
 def _tail_one(path: Path, execution: str, offset: int) -> Iterator[Tailed]:
