@@ -118,10 +118,9 @@ class Bill:
         return request
 
     def finish(self, request: Request, state: Literal["completed", "cut"]) -> None:
-        """Say how a request ended. The first word counts."""
+        """Say how a request ended; one that was thought to be answered may still turn out to be cut."""
         with self._changed:
-            if request.state == "in_flight":
-                request.state = state
+            request.state = state
             self._changed.notify_all()
 
     def hold(self, *numbers: int) -> None:

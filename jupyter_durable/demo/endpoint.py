@@ -250,12 +250,13 @@ class _Handler(BaseHTTPRequestHandler):
         return body
 
     def _answer(self, request: Request, answer: dict[str, Any]) -> None:
+        # Said before the answer goes out: a caller that has it must not find the request in flight on the bill.
+        self.server.bill.finish(request, "completed")
         try:
             self._send(200, answer)
         except OSError:
             self.server.bill.finish(request, "cut")
             raise
-        self.server.bill.finish(request, "completed")
 
     def _stream(self, request: Request, chunks: Iterable[dict[str, Any]]) -> None:
         try:
@@ -268,13 +269,12 @@ class _Handler(BaseHTTPRequestHandler):
                 if self._client_gone():
                     raise ConnectionAbortedError
                 self._chunk(b"data: " + json.dumps(chunk).encode() + b"\n\n")
+            self.server.bill.finish(request, "completed")
             self._chunk(b"data: [DONE]\n\n")
             self._chunk(b"")
         except OSError:
             self.server.bill.finish(request, "cut")
             self.close_connection = True
-            return
-        self.server.bill.finish(request, "completed")
 
     def _chunk(self, content: bytes) -> None:
         self.wfile.write(b"%x\r\n%b\r\n" % (len(content), content))

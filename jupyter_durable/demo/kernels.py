@@ -10,6 +10,7 @@ import asyncio
 import atexit
 import logging
 import os
+import re
 import signal
 import tempfile
 import threading
@@ -20,6 +21,8 @@ from typing import Any, Literal, Self
 
 from jupyter_durable import clock
 from jupyter_durable.errors import UsageError
+
+_COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 
 Ending = Literal["completed", "died", "failed"]
 
@@ -131,7 +134,7 @@ class NotebookRun:
             except DeadKernelError:
                 ending = "died"
             except CellExecutionError as error:
-                ending, self._error = "failed", str(error)
+                ending, self._error = "failed", _COLOURS.sub("", str(error))
             except Exception as error:
                 # The kernel could not be started, or was killed between two cells, which breaks the connection.
                 said.seek(0)
