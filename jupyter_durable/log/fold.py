@@ -215,24 +215,32 @@ def _positions(connection: duckdb.DuckDBPyConnection) -> dict[str, Position]:
 
 
 def _completed(listing: Listing, journals: list[Entry], positions: dict[str, Position]) -> list[Entry]:
-    """Journals that are wholly folded, of branches that have completed, and that no unfinished branch continues."""
-    tips = listing.tips()
-    needed: set[str] = set()
-    completed: set[str] = set()
-    for branch, tip in tips.items():
-        if tip.ended is not None and tip.ended.data.status == "completed" and branch not in listing.running:
-            completed.add(branch)
-            continue
-        with suppress(LogError):
-            needed.update(entry.header.execution for entry, _ in listing.segments(branch))
-    blocked = {
-        entry.header.branch
-        for entry in journals
-        if entry.header.execution in needed or not _wholly(entry, positions.get(entry.header.execution))
-    }
-    if listing.errors:  # an execution that cannot be read may continue any of them
+    """Journals that are wholly folded, of branches that have completed, and that no unfinished branch builds on."""
+    if listing.errors:  # an execution that cannot be read may build on any of them
         return []
-    return [entry for entry in journals if entry.header.branch in completed - blocked]
+    tips = listing.tips()
+    completed = {
+        branch
+        for branch, tip in tips.items()
+        if tip.ended is not None and tip.ended.data.status == "completed" and branch not in listing.running
+    }
+    needed: set[str] = set()
+    open_ends = [branch for branch in tips if branch not in completed]
+    while open_ends:
+        branch = open_ends.pop()
+        if branch in needed:
+            continue
+        needed.add(branch)
+        for entry in listing.entries.values():
+            if entry.header.branch == branch:
+                if entry.header.origin is not None:
+                    open_ends.append(entry.header.origin.branch)
+                head = entry.header.head
+                before = None if head is None else listing.entries.get(head.execution)
+                if before is not None:
+                    open_ends.append(before.header.branch)
+    unfolded = {entry.header.branch for entry in journals if not _wholly(entry, positions.get(entry.header.execution))}
+    return [entry for entry in journals if entry.header.branch in completed - needed - unfolded]
 
 
 def _wholly(entry: Entry, position: Position | None) -> bool:
