@@ -129,7 +129,10 @@ class Execution:
         self._threads = 0
         self._branch_off = branch_off
         self._turnstile: Turnstile | None = None
+        self._passed: list[Entry] = []
+        """What was handed out before there was a turnstile."""
         self._flushing: asyncio.Future[None] | None = None
+        self._last_return: asyncio.Future[None] | None = None
         self._closed = threading.Event()
         self._flushes = header.durability == "power"
         PATCHES.install(self.loop)
@@ -231,11 +234,45 @@ class Execution:
         if loop is not self.loop:
             self.flush()
             return
-        future = self._flushing
-        if future is None:
-            future = self._flushing = loop.create_future()
-            loop.call_soon(self._flush_now, future)
-        await asyncio.shield(future)
+        await asyncio.shield(self._next_flush(loop))
+
+    def _next_flush(self, loop: asyncio.AbstractEventLoop) -> asyncio.Future[None]:
+        if self._flushing is None:
+            self._flushing = loop.create_future()
+            loop.call_soon(self._flush_now, self._flushing)
+        return self._flushing
+
+    @property
+    def returning(self) -> bool:
+        """Whether an end was recorded that its step has not returned yet: later ones must queue behind it."""
+        return self._last_return is not None and not self._last_return.done()
+
+    async def return_in_order(self, *, flush: bool) -> None:
+        """Let a recorded end through after those recorded before it, and after a flush if it was shown.
+
+        The order in which steps return is then the order in which their ends lie in the log, which is the order of a
+        replay. A cancel that comes meanwhile is put off until after the return: the step has its result.
+        """
+        loop = asyncio.get_running_loop()
+        if loop is not self.loop:
+            if flush:
+                self.flush()
+            return
+        before, self._last_return = self._last_return, loop.create_future()
+        mine = self._last_return
+        put_off = False
+        try:
+            for future in (self._next_flush(loop) if flush and self._flushes else None, before):
+                while future is not None and not future.done():
+                    try:
+                        await asyncio.shield(future)
+                    except asyncio.CancelledError:
+                        put_off = True
+                        asyncio.current_task().uncancel()  # type: ignore[union-attr]
+        finally:
+            mine.set_result(None)
+        if put_off:
+            asyncio.current_task().cancel()  # type: ignore[union-attr]
 
     def _flush_now(self, future: asyncio.Future[None]) -> None:
         self._flushing = None
@@ -330,15 +367,16 @@ class Execution:
         """Made when the first asynchronous step is replayed; what was handed out before counts as passed."""
         if self._turnstile is None:
             turnstile = Turnstile(self.replay.own.order() if self.replay.source is None else (), self.live_tasks)
-            for entry in self.replay.own.entries.values():
-                if self.replay.match.is_served(entry):
-                    turnstile.passed(entry)
+            for entry in self._passed:
+                turnstile.passed(entry)
+            self._passed.clear()
             self._turnstile = turnstile
         return self._turnstile
 
     def mark_passed(self, entry: Entry) -> None:
         """Tell the turnstile, if there is one, that an entry's moments are over."""
         if self._turnstile is None:
+            self._passed.append(entry)
             return
         if threading.get_ident() == self.thread:
             self._turnstile.passed(entry)

@@ -144,6 +144,8 @@ class Attempt:
         self.seq = -1
         self.dead = False
         """The execution has ended over it: nothing more of it is recorded."""
+        self.shown = False
+        """It took long enough that its end must be flushed before its value is returned."""
         self.thread = threading.get_ident()
         self.key = call.key
         self.body: Frame | None = None
@@ -231,7 +233,8 @@ class Attempt:
             self._look_for_changes()
         event = StepCompleted(at=clock.now(), step=self.seq, data=execution.payload(encoded))
         end = execution.append(event)
-        if took > SHOWN_AFTER:
+        self.shown = took > SHOWN_AFTER
+        if self.shown and not self.spec.is_async:
             execution.flush()
         if self.key.scope:
             execution.replay.own.apply(end, event)
@@ -401,7 +404,10 @@ async def _drive(
         else:
             # No await from here to the end of `completed`: what has a result cannot be cancelled any more.
             CURRENT.reset(token)
-            return attempt.completed(value)
+            value = attempt.completed(value)
+            if attempt.shown or execution.returning:
+                await execution.return_in_order(flush=attempt.shown)
+            return value
         await plain_sleep(delay)
 
 

@@ -34,6 +34,8 @@ class Turnstile:
         self._done = bytearray(len(self._index))
         self._at = 0
         self._waiting: dict[int, asyncio.Future[None]] = {}
+        self._released: set[asyncio.Future[None]] = set()
+        """Let through, but not yet running again: later ones must queue behind them."""
         self._tasks = tasks
         self._progress = 0
         self._seen = -1
@@ -61,7 +63,7 @@ class Turnstile:
         index = self._index.get((_token(what), True))
         if index is None or self._done[index]:
             return True
-        if self._at < index:
+        if self._at < index or self._released:
             return False
         self._mark(index)
         return True
@@ -74,13 +76,16 @@ class Turnstile:
         index = self._index[_token(what), True]
         future = loop.create_future()
         self._waiting[index] = future
-        if not self._watching:
+        if self._at == index:
+            loop.call_soon(self._advance)  # not now: awaiting a future that is done does not queue behind anybody
+        elif not self._watching:
             self._watching = True
             loop.call_later(CHECK_EVERY, self._look, loop)
         try:
             await future
         finally:
             self._waiting.pop(index, None)
+            self._released.discard(future)
 
     def _mark(self, index: int | None) -> None:
         if index is None or self._done[index]:
@@ -98,9 +103,7 @@ class Turnstile:
                 if future is None:
                     return
                 done[self._at] = 1
-                self._progress += 1
-                if not future.done():
-                    future.set_result(None)
+                self._release(future)
             self._at += 1
 
     def _look(self, loop: asyncio.AbstractEventLoop) -> None:
@@ -125,8 +128,12 @@ class Turnstile:
         index = min(self._waiting)
         future = self._waiting.pop(index)
         self._done[index] = 1
+        self._release(future)
+
+    def _release(self, future: asyncio.Future[None]) -> None:
         self._progress += 1
         if not future.done():
+            self._released.add(future)
             future.set_result(None)
 
     def _blocked(self, loop: asyncio.AbstractEventLoop) -> str:
