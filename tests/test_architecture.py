@@ -26,7 +26,7 @@ FLOORS: list[set[str]] = [
     # 3: acting
     {
         *("context", "identity", "turnstile", "outputs", "execution", "runner", "api", "client"),
-        *("binding", "cancelling", "inputs", "opening", "options", "running", "timers"),
+        *("binding", "cancelling", "inputs", "opening", "options", "running", "timers", "diagnose"),
     },
     # 4: model and tool calls become steps
     {"capture", "integrations"},

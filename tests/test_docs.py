@@ -7,7 +7,7 @@ import importlib.util
 import re
 import shlex
 import tomllib
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
 
 import nbformat
@@ -132,10 +132,30 @@ def test_every_command_of_the_shell_is_documented():
 
 
 def flags_of_the_cell() -> set[str]:
-    """Flags of `%%durable`, from the options that they set."""
-    from jupyter_durable.options import Flags
+    """Flags of `%%durable`, from the table that its parser reads."""
+    from jupyter_durable.kernel import header
 
-    return {"--from" if field.name == "from_step" else f"--{field.name.replace('_', '-')}" for field in fields(Flags)}
+    return set(header.FLAGS)
+
+
+def words_of_the_magic() -> set[str]:
+    """Words of `%durable`, from the table that it dispatches by."""
+    from jupyter_durable.kernel import magics
+
+    return {word for word in magics.WORDS if word}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_every_word_of_the_magic_that_is_mentioned_exists(page):
+    mentioned = set(re.findall(r"(?<!%)%durable ([a-z]+)", page.read_text(encoding="utf-8")))
+
+    assert mentioned <= words_of_the_magic()
+
+
+def test_every_word_of_the_magic_is_documented():
+    text = (ROOT / "docs" / "cell.md").read_text(encoding="utf-8")
+
+    assert {word for word in words_of_the_magic() if f"`%durable {word}" not in text} == set()
 
 
 def mentioned_flags(text: str) -> set[str]:
