@@ -1,0 +1,1 @@
+"""The room of the kernel: ``%%durable`` and ``%durable`` in IPython."""

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from jupyter_durable.errors import DurableControl, DurableError, UsageError
 from jupyter_durable.kernel import header as headers
-from jupyter_durable.kernel.transform import first_error, is_misplaced, marked, without_mark
+from jupyter_durable.kernel.transform import blanked, first_error, is_misplaced, marked, without_mark
 
 if TYPE_CHECKING:
     from jupyter_durable.kernel.live import LiveCell, Surroundings
@@ -109,7 +109,8 @@ class Hooks:
         if opened.broken is None:
             from jupyter_durable.kernel.live import LiveCell
 
-            opened.live = LiveCell(self, opened.info, tree, header, quiet=text is None)
+            code = source if text is None else blanked(source)
+            opened.live = LiveCell(self, opened.info, code, header, quiet=text is None)
 
     def visit(self, tree: ast.Module) -> ast.Module:
         """Decide what of a cell runs. Only looks: the statements stay as they are."""

@@ -44,6 +44,9 @@ def _loaded(shell: Any) -> Hooks | None:
 
 
 def _register_magics(shell: Any, hooks: Hooks) -> None:
+    from IPython.core.magic import no_var_expand
+
+    @no_var_expand  # braces and dollars belong to queries and expressions
     def line_magic(line: str = "") -> Any:
         from jupyter_durable.kernel.magics import run
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import ast
 import asyncio
 import atexit
 from collections import Counter
 from contextlib import ExitStack
 from contextvars import Token
+from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
@@ -16,7 +16,7 @@ from jupyter_durable import outputs
 from jupyter_durable.context import CURRENT, Frame, current
 from jupyter_durable.errors import LogError, RunSealed, UsageError
 from jupyter_durable.events import ExecutionHeader
-from jupyter_durable.execution import Execution
+from jupyter_durable.execution import Execution, StepRow
 from jupyter_durable.kernel.cell import as_sentence
 from jupyter_durable.kernel.display import Summary
 from jupyter_durable.kernel.header import Header
@@ -42,6 +42,15 @@ if TYPE_CHECKING:
     from jupyter_durable.kernel.cell import Hooks
 
 
+@dataclass(frozen=True, slots=True)
+class Ran:
+    """What is kept of an execution after its end."""
+
+    name: str
+    branch: str
+    rows: list[StepRow]
+
+
 class Surroundings:
     """What the durable cells of one kernel share: the notebook, the log, the pass."""
 
@@ -51,6 +60,12 @@ class Surroundings:
         self.passes = Passes()
         self._logs: dict[str, EventLog] = {}
         self._codes: Counter[str] = Counter()
+        self.notebook_id = ""
+        """Durable id of the notebook, once a durable cell has run."""
+        self.last_run = ""
+        """Id of the run that ran last in this kernel."""
+        self.ran: dict[str, Ran] = {}
+        """By run: its last execution in this kernel, for *why*."""
         atexit.register(lambda: self.passes.close(hooks.succeeded))
 
     @property
@@ -99,6 +114,7 @@ class Surroundings:
                 self._codes[name] += 1
                 name = name if self._codes[name] == 1 else f"{name}-{self._codes[name]}"
         self.notebook.note_run(cell, name)
+        self.notebook_id = notebook
         return notebook, name, notices
 
     def _automatic(self, cell: CellFacts, notebook: str) -> list[ExecutionHeader]:
@@ -113,13 +129,13 @@ class Surroundings:
 class LiveCell:
     """A durable cell between its two hooks."""
 
-    def __init__(self, hooks: Hooks, info: Any, tree: ast.Module, header: Header, *, quiet: bool) -> None:
+    def __init__(self, hooks: Hooks, info: Any, source: str, header: Header, *, quiet: bool) -> None:
         """Begin its run; the cell is about to execute in this very context.
 
         Args:
             hooks: the shell's hooks.
             info: what IPython tells of the cell.
-            tree: its statements, without the header.
+            source: its code as Python, with an empty line in the place of the header.
             header: what the header says.
             quiet: the cell is durable only because all are: it shows no summary if it calls no step.
 
@@ -134,13 +150,14 @@ class LiveCell:
                 f"the inner part as a step."
             )
         self._shell = shell = hooks.shell
+        self._around = hooks.surroundings
         self._interrupts = Interrupts(type(shell).run_code.__code__)
         self._interrupts.install()
         self._undo = ExitStack()
         try:
-            self.execution, notices = self._begin(hooks.surroundings, info, tree, header)
+            self.execution, notices = self._begin(self._around, info, source, header)
             try:
-                self._open(hooks.surroundings, notices, quiet=quiet)
+                self._open(self._around, notices, quiet=quiet)
             except BaseException as error:
                 self._undo.close()
                 self.execution.end(error)
@@ -149,14 +166,14 @@ class LiveCell:
             self._interrupts.restore()
             raise
 
-    def _begin(self, around: Surroundings, info: Any, tree: ast.Module, header: Header) -> tuple[Execution, list[str]]:
+    def _begin(self, around: Surroundings, info: Any, source: str, header: Header) -> tuple[Execution, list[str]]:
         namespace = self._shell.user_ns
         try:
             loop: asyncio.AbstractEventLoop | None = asyncio.get_running_loop()
         except RuntimeError:
             loop = None
         around.notebook.note_deleted((getattr(info, "cell_meta", None) or {}).get("deletedCells", ()))
-        cell = CellFacts(*cell_ids(info.cell_id), header.name, cell_digest(tree))
+        cell = CellFacts(*cell_ids(info.cell_id), header.name, cell_digest(source))
         notebook, name, notices = around.identify(cell, header.flags)
         run = run_id("" if header.flags.shared else notebook, name)
         attended = around.attended
@@ -168,8 +185,8 @@ class LiveCell:
             source=info.raw_cell,
             code=cell.code,
             namespace=namespace,
-            reads=frozenset(names_read(tree, namespace)),
-            causes=tuple(uses_nondeterminism(tree, _modules(namespace))),
+            reads=frozenset(names_read(source, namespace)),
+            causes=tuple(uses_nondeterminism(source, _modules(namespace))),
             flags=header.flags,
             pass_id="" if attended else around.passes.of(around.directory, lambda: around.log.executions(run)),
             loop=loop,
@@ -180,6 +197,7 @@ class LiveCell:
     def _open(self, around: Surroundings, notices: list[str], *, quiet: bool) -> None:
         execution = self.execution
         own = execution.replay.own
+        around.last_run = execution.header.run
         self.summary = Summary(
             self._shell, execution, notices, again=own.completed_branch() and around.attended, quiet=quiet
         )
@@ -199,9 +217,9 @@ class LiveCell:
         """End the run: record how, move it into the database, show the last summary. Raises nothing."""
         self._interrupts.close()
         try:
-            error = self._errors.original
-            if error is None and result is not None:
-                error = result.error_before_exec or result.error_in_exec
+            error: BaseException | None = None
+            if result is not None:
+                error = self._errors.original(result.error_before_exec or result.error_in_exec)
             failure: BaseException | None = None
             try:
                 self.execution.end(error)
@@ -221,6 +239,8 @@ class LiveCell:
                     self.execution.log.fold()
                 except LogError as refused:
                     self.execution.stats.notices.append(str(refused))
+            header = self.execution.header
+            self._around.ran[header.run] = Ran(header.name, header.branch_name, list(self.execution.stats.rows))
             self.summary.finish()
         finally:
             self._interrupts.restore()

@@ -26,8 +26,8 @@ class ErrorHandler:
         self._shell = shell
         self._execution = execution
         self._before: tuple[Any, Any] | None = None
-        self.original: BaseException | None = None
-        """The exception that ended the cell, before it was shown as something else."""
+        self._shown: BaseException | None = None
+        self._original: BaseException | None = None
 
     def install(self) -> None:
         """Begin to show errors."""
@@ -41,6 +41,10 @@ class ErrorHandler:
             self._shell.custom_exceptions, self._shell.CustomTB = self._before
         self._before = None
 
+    def original(self, error: BaseException | None) -> BaseException | None:
+        """The exception behind one that was shown as another."""
+        return self._original if error is not None and error is self._shown else error
+
     def _handle(
         self, shell: Any, kind: type[BaseException], error: BaseException, tb: TracebackType | None, tb_offset: Any = None
     ) -> list[str] | None:
@@ -48,8 +52,8 @@ class ErrorHandler:
         if frame is None or frame.execution is not self._execution:
             self._others(kind, error, tb)  # a cell of a subshell, which runs at the same time
             return None
-        self.original = error
         shown = self._as_shown(error)
+        self._shown, self._original = shown, error
         clean(shown)
         result = getattr(shell.displayhook, "exec_result", None)
         if result is not None and shown is not error:

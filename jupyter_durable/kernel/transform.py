@@ -69,6 +69,18 @@ def without_mark(tree: ast.Module) -> ast.Module:
     return ast.Module(body=tree.body[1:], type_ignores=tree.type_ignores)
 
 
+def blanked(source: str) -> str:
+    r"""The code of a marked cell with an empty line in the place of the mark.
+
+    >>> blanked("#| label: x\n'%%durable report'\nx = 1")
+    '#| label: x\n\nx = 1'
+    """
+    lines = source.splitlines(keepends=True)
+    index = next(i for i, line in enumerate(lines) if line.startswith(("'" + MAGIC, '"' + MAGIC)))
+    lines[index] = "\n"
+    return "".join(lines)
+
+
 def is_misplaced(tree: ast.AST) -> bool:
     """Whether a cell has ``%%durable`` below other code, where IPython takes it for a line magic named ``%durable``.
 
