@@ -188,13 +188,16 @@ def retry_after(exc: BaseException) -> float | None:
     """
     try:
         given = getattr(exc, "retry_after", None)
+        if isinstance(given, dt.timedelta):
+            given = given.total_seconds()
+        if given is not None and not isinstance(given, bool):
+            return _seconds(given)
+        return _by_headers(getattr(getattr(exc, "response", None), "headers", None))
     except Exception:
-        given = None  # a property of somebody else's error; it must not hide the error
-    if isinstance(given, dt.timedelta):
-        given = given.total_seconds()
-    if given is not None and not isinstance(given, bool):
-        return _seconds(given)
-    headers = getattr(getattr(exc, "response", None), "headers", None)
+        return None  # somebody else's error or answer is broken; that must not hide the error itself
+
+
+def _by_headers(headers: Any) -> float | None:
     millis = _seconds(_header(headers, "retry-after-ms"))
     if millis is not None:
         return millis / 1000
@@ -206,13 +209,10 @@ def retry_after(exc: BaseException) -> float | None:
 def _header(headers: Any, name: str) -> str | None:
     if not isinstance(headers, Mapping) and not hasattr(headers, "items"):
         return None
-    try:
-        for pair in headers.items():  # a plain dict knows one spelling only
-            key, value = (each.decode("latin-1") if isinstance(each, bytes) else each for each in pair)
-            if isinstance(key, str) and isinstance(value, str | int | float) and key.lower() == name:
-                return str(value)
-    except Exception:
-        return None  # headers of a broken answer must not hide the error that brought them
+    for pair in headers.items():  # a plain dict knows one spelling only
+        key, value = (each.decode("latin-1") if isinstance(each, bytes) else each for each in pair)
+        if isinstance(key, str) and isinstance(value, str | int | float) and key.lower() == name:
+            return str(value)
     return None
 
 

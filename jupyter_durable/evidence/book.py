@@ -15,7 +15,6 @@ from dataclasses import dataclass, field
 from types import FunctionType, MethodType, ModuleType
 from typing import Any
 
-from jupyter_durable.errors import Undigestable
 from jupyter_durable.evidence.own import Own, globals_of, of_class, of_function, short
 from jupyter_durable.evidence.place import Place, is_code, is_ours, layers, name_of, step_function
 from jupyter_durable.source import text_digest
@@ -301,7 +300,7 @@ class EvidenceBook:
             return " ".join([self.of(value).digest, *carried])
         try:
             return digest(value)
-        except Undigestable:
+        except Exception:  # it has no digest, or is an object that cannot even be looked at
             return f"?{type(value).__qualname__}"
 
 
