@@ -1,0 +1,198 @@
+"""The words and options of ``jupyter durable``. Nothing is imported for it but the standard library.
+
+`COMMANDS` is the list that the documentation and its tests read: every command has a sentence and an example.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, NoReturn
+
+PROGRAM = "jupyter durable"
+
+CHOICES = ("rerun", "fail", "salvage", "value")
+"""What can be said about a step that is in doubt."""
+
+DECISIONS = ("reuse", "pure", "rerun")
+"""What can be said about finished steps after an edit."""
+
+
+class WrongArguments(SystemExit):
+    """The command line cannot be meant. As with any `argparse` parser, a process that does not catch it ends with 2.
+
+    Attributes:
+        message: what is wrong, as a sentence.
+        usage: what could be meant; may be empty.
+    """
+
+    def __init__(self, message: str, usage: str = "") -> None:
+        super().__init__(2)
+        self.message = message
+        self.usage = usage
+
+
+class _Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        raise WrongArguments(message, self.format_usage())
+
+
+Adding = Callable[[argparse.ArgumentParser], None]
+"""Adds one argument to a parser."""
+
+
+def _argument(*names: str, **options: Any) -> Adding:
+    def add(parser: argparse.ArgumentParser) -> None:
+        parser.add_argument(*names, **options)
+
+    return add
+
+
+_RUN = _argument("run", help="name or id of the run (the beginning of the id is enough)", metavar="RUN")
+_LOG = _argument("--log", metavar="DIR", help="the log directory; default: JUPYTER_DURABLE_LOG, else .durable here")
+_BRANCH = _argument("--branch", metavar="BRANCH", default="", help="name of the branch; default: the newest")
+_JSON = _argument("--json", action="store_true", help="print one JSON object, for programs")
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """One word of the command line."""
+
+    name: str
+    summary: str
+    """One sentence, for the list of commands."""
+    example: str
+    """A command line that works; the tests run it."""
+    more: str
+    """What a user has to know before the first use."""
+    arguments: tuple[Adding, ...]
+
+
+COMMANDS: tuple[Command, ...] = (
+    Command(
+        "demo",
+        "Kill a notebook's kernel in the middle of a paid call, run it again, and compare the bills.",
+        "jupyter durable demo",
+        "Starts a model endpoint on loopback that counts what it bills. With OPENAI_BASE_URL and OPENAI_API_KEY set, "
+        "that provider is asked instead. Needs: pip install 'jupyter_durable[demo]'",
+        (
+            _argument("--keep", metavar="DIR", help="leave the notebook and its log in this new folder"),
+            _argument("--notebook", metavar="FILE", help="another notebook, with three model calls or more"),
+            _JSON,
+        ),
+    ),
+    Command(
+        "runs",
+        "List the runs of a log, the one that ran last first.",
+        "jupyter durable runs",
+        "A run that is being executed right now shows as running, one whose kernel died as interrupted.",
+        (_LOG, _JSON),
+    ),
+    Command(
+        "show",
+        "Show one run: its branches, executions and steps, and what went wrong.",
+        "jupyter durable show literature-review",
+        "Values stay in the log: nothing that a step returned is loaded or printed.",
+        (_RUN, _BRANCH, _LOG, _JSON),
+    ),
+    Command(
+        "sql",
+        "Ask the log with DuckDB's SQL.",
+        'jupyter durable sql "SELECT name, status FROM runs"',
+        "The views are runs, branches, executions, events and steps. What running kernels have recorded so far is "
+        "included.",
+        (_argument("query", help="the query, as one argument", metavar="QUERY"), _LOG, _JSON),
+    ),
+    Command(
+        "doctor",
+        "Examine the log, the machine and the installation, and say what to do.",
+        "jupyter durable doctor",
+        "Changes nothing, unless --rebuild is given. The exit code is 1 if there is a problem.",
+        (
+            _argument("--rebuild", action="store_true", help="first replace a damaged log.duckdb by a new one"),
+            _LOG,
+            _JSON,
+        ),
+    ),
+    Command(
+        "decide",
+        "Say what becomes of finished steps after an edit; the next execution of the cell goes by it.",
+        "jupyter durable decide literature-review reuse",
+        "reuse: take the recorded results. pure: take those of pure steps only. rerun: execute all of them again.",
+        (_RUN, _argument("choice", help="what becomes of them", choices=DECISIONS), _LOG, _JSON),
+    ),
+    Command(
+        "settle",
+        "Say what happened to a step that is in doubt, or whose value could not be stored.",
+        'jupyter durable settle literature-review search value \'["a", "b"]\'',
+        "rerun: execute it again. fail: it counts as failed. salvage: it happened, and the plainer form that was saved "
+        "is its value. value: it happened, and the JSON that follows is its value.",
+        (
+            _RUN,
+            _argument("step", help="number or name of the step, as `show` prints it", metavar="STEP"),
+            _argument("choice", help="what happened", choices=CHOICES),
+            _argument("value", help="the value, for `value`", metavar="JSON", nargs="?"),
+            _BRANCH,
+            _LOG,
+            _JSON,
+        ),
+    ),
+    Command(
+        "fold",
+        "Copy what the journals hold into log.duckdb, for programs that read it there.",
+        "jupyter durable fold",
+        "Every cell does that at its end; it is needed after a kernel was killed, or to read a run that goes on.",
+        (_LOG, _JSON),
+    ),
+    Command(
+        "trust",
+        "Accept an execution that another key has signed, exactly as its bytes are now.",
+        "jupyter durable trust 8c1f",
+        "Only for a log whose origin you know: replaying it loads the values in it, and loading a value can run code.",
+        (
+            _argument("execution", help="id of the execution (the beginning is enough)", metavar="EXECUTION"),
+            _LOG,
+            _JSON,
+        ),
+    ),
+)
+"""Every command, in the order in which ``--help`` lists them."""
+
+
+def build_parser() -> argparse.ArgumentParser:
+    """The parser of the whole command line.
+
+    >>> build_parser().parse_args(["show", "report", "--json"]).run
+    'report'
+    """
+    parser = _Parser(
+        prog=PROGRAM,
+        description="Look at the log of durable runs, and say what a run needs to go on. Works on the files alone, "
+        "also while kernels write them; runs none of your code.",
+        epilog="`jupyter durable COMMAND --help` shows an example of each.",
+        allow_abbrev=False,
+    )
+    parser.add_argument("--version", action="store_true", help="print the version and exit")
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND", title="commands")
+    for command in COMMANDS:
+        inner = commands.add_parser(
+            command.name,
+            help=command.summary,
+            description=f"{command.summary}\n{command.more}",
+            epilog=f"example:\n  {command.example}",
+            formatter_class=_Formatter,
+            allow_abbrev=False,
+        )
+        for add in command.arguments:
+            add(inner)
+    return parser
+
+
+class _Formatter(argparse.HelpFormatter):
+    """Keeps the lines of an example, and fills those of a description."""
+
+    def _fill_text(self, text: str, width: int, indent: str) -> str:
+        if text.startswith("example:"):
+            return "\n".join(indent + line for line in text.splitlines())
+        return "\n\n".join(super(_Formatter, self)._fill_text(part, width, indent) for part in text.split("\n"))

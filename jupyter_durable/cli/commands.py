@@ -1,0 +1,372 @@
+"""What each word of the command line does: ask, and print the answer for people or for programs.
+
+Every function takes the parsed arguments and returns the exit code. Facts come from ``shapes.py``, so a table never
+shows what the JSON does not have.
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from jupyter_durable.cli.arguments import WrongArguments
+from jupyter_durable.cli.tables import count, duration, facts, inert, moment, sentence, table
+
+Arguments = argparse.Namespace
+
+
+class Failed(Exception):
+    """A command could not do its work for a reason that is not one of our errors; the text is a sentence.
+
+    Attributes:
+        kind: name of the class of the reason.
+    """
+
+    def __init__(self, kind: str, message: str) -> None:
+        super().__init__(message)
+        self.kind = kind
+
+
+def answer(args: Arguments, shape: dict[str, Any], text: Callable[[], str]) -> None:
+    """Print the shape as JSON, or the text that is made of it."""
+    if args.json:
+        print(json.dumps(shape, indent=2))
+    else:
+        print(text())
+
+
+def remark(text: str) -> None:
+    """Say something beside the answer, on stderr, so that it does not mix with what programs read."""
+    print(sentence(text), file=sys.stderr)
+
+
+def demo(args: Arguments) -> int:
+    """`jupyter durable demo`."""
+    from jupyter_durable.demo import main_job
+    from jupyter_durable.demo.kernels import NotebookFailed
+
+    try:
+        report = main_job.run(
+            json=args.json,
+            keep=Path(args.keep) if args.keep else None,
+            notebook=Path(args.notebook) if args.notebook else None,
+        )
+    except (NotebookFailed, main_job.NotKilled) as error:
+        lines = [line for line in str(error).splitlines() if line.strip()]
+        raise Failed(type(error).__name__, lines[-1] if lines else "The notebook could not be executed.") from None
+    return 0 if report.ok else 1
+
+
+def runs(args: Arguments) -> int:
+    """`jupyter durable runs`."""
+    from jupyter_durable.cli import shapes
+
+    shape = shapes.runs(shapes.open_existing(args.log))
+
+    def text() -> str:
+        if not shape["runs"]:
+            return f"No run yet in {inert(shape['log'])}."
+        return table(
+            ["RUN", "STATUS", "BRANCH", "EXECUTIONS", "REPLAYED", "LIVE", "LAST", "ID", "NOTEBOOK"],
+            [
+                [
+                    view["name"],
+                    view["status"],
+                    view["branch"] if view["branches"] == 1 else f"{view['branch']} (of {view['branches']})",
+                    view["executions"],
+                    view["replayed"],
+                    view["live"],
+                    moment(view["last"]),
+                    view["run"],
+                    view["notebook"],
+                ]
+                for view in shape["runs"]
+            ],
+        )
+
+    answer(args, shape, text)
+    for reason in shape["unreadable"]:
+        remark(f"Left out: {reason}")
+    return 0
+
+
+def show(args: Arguments) -> int:
+    """`jupyter durable show RUN`."""
+    from jupyter_durable.cli import shapes
+
+    shape = shapes.show(shapes.open_existing(args.log), args.run, args.branch)
+    answer(args, shape, lambda: _shown(shape))
+    return 0
+
+
+def _shown(shape: dict[str, Any]) -> str:
+    run = shape["run"]
+    parts = [
+        facts(
+            [
+                ("run", run["name"]),
+                ("id", run["run"]),
+                ("status", run["status"]),
+                ("notebook", run["notebook"]),
+                ("log", shape["log"]),
+                ("unverified", shape["untrusted"] and sentence(shape["untrusted"])),
+            ]
+        ),
+        _branches(shape),
+        "Executions of " + inert(shape["branch"]) + "\n" + _executions(shape["executions"]),
+        _steps(shape["steps"]),
+    ]
+    if shape["decisions"]:
+        said = [f"finished steps: reuse {each['reuse']} (by {inert(each['by'])})" for each in shape["decisions"]]
+        parts.append("Decisions\n" + "\n".join(said))
+    if shape["notices"]:
+        said = [_at(each["step"]) + sentence(each["message"]) for each in shape["notices"]]
+        parts.append("Notices\n" + "\n".join(said))
+    if shape["errors"]:
+        said = [
+            _at(each["step"]) + f"{inert(each['where'], 60)}: {sentence(each['message'])}" for each in shape["errors"]
+        ]
+        parts.append("Errors\n" + "\n".join(said))
+    return "\n\n".join(parts)
+
+
+def _at(step: int | None) -> str:
+    return "" if step is None else f"step {step}: "
+
+
+def _branches(shape: dict[str, Any]) -> str:
+    rows = [
+        [
+            ("* " if each["name"] == shape["branch"] else "  ") + each["name"],
+            each["status"],
+            each["executions"],
+            "" if each["origin"] is None else f"{each['origin']['name']} at event {each['origin']['seq']}",
+        ]
+        for each in shape["branches"]
+    ]
+    return table(["  BRANCH", "STATUS", "EXECUTIONS", "MADE FROM"], rows)
+
+
+def _executions(executions: list[dict[str, Any]]) -> str:
+    rows = []
+    for each in executions:
+        note = []
+        if each["status"] == "running":
+            note.append(f"process {each['pid']} on {each['host']}")
+        elif each["ended"] is None:
+            note.append(f"process {each['pid']} is gone")
+        if each["torn"] and each["status"] != "running":
+            note.append(f"{count(each['torn'], 'byte')} of a torn line left out")
+        note += [f"--{name}" if value == "1" else f"--{name} {value}" for name, value in each["flags"].items()]
+        rows.append(
+            [
+                each["execution"],
+                each["status"],
+                moment(each["started"]),
+                "" if each["ended"] is None else duration(each["ended"] - each["started"]),
+                each["replayed"],
+                each["live"],
+                ", ".join(note),
+            ]
+        )
+    return table(["EXECUTION", "STATUS", "BEGAN", "TOOK", "REPLAYED", "LIVE", "NOTE"], rows)
+
+
+def _steps(steps: list[dict[str, Any]]) -> str:
+    if not steps:
+        return "No step yet."
+    return table(
+        ["STEP", "SCOPE", "NAME", "STATUS", "ATTEMPTS", "TOOK", "WHY"],
+        [
+            [
+                each["number"],
+                each["scope"],
+                each["name"],
+                each["status"],
+                each["attempts"],
+                duration(each["seconds"]),
+                each["why"],
+            ]
+            for each in steps
+        ],
+    )
+
+
+def sql(args: Arguments) -> int:
+    """`jupyter durable sql "QUERY"`."""
+    from jupyter_durable.cli import shapes
+
+    if not args.query.strip(" \t\r\n;"):
+        raise WrongArguments('The query is empty. An example: "SELECT name, status FROM runs".')
+    log = shapes.open_existing(args.log)
+    shape = shapes.query(log.location, args.query)
+
+    def text() -> str:
+        head = table(shape["columns"], [[_cell(cell) for cell in row] for row in shape["rows"]])
+        return f"{head}\n({count(len(shape['rows']), 'row')})"
+
+    answer(args, shape, text)
+    if shape["partial"]:
+        remark(
+            "log.duckdb is open in another program: finished runs that were folded are shown by their first and last "
+            "event only. `jupyter durable doctor` says which program."
+        )
+    return 0
+
+
+def _cell(value: Any) -> Any:
+    return json.dumps(value, ensure_ascii=False) if isinstance(value, dict | list) else value
+
+
+def doctor(args: Arguments) -> int:
+    """`jupyter durable doctor`."""
+    from jupyter_durable import client, diagnose
+    from jupyter_durable.cli import shapes
+
+    directory = client.directory(args.log)
+    if args.rebuild:
+        events = shapes.open_existing(args.log).rebuild()
+        remark(f"log.duckdb was made anew from the journals, {count(events, 'event')}; the old one lies beside it.")
+    findings = diagnose.doctor(directory)
+    problems = sum(finding.level == "problem" for finding in findings)
+    shape = {
+        "format": shapes.FORMAT,
+        "log": str(Path(directory).absolute()),
+        "ok": not problems,
+        "findings": [dataclasses.asdict(finding) for finding in findings],
+    }
+
+    def text() -> str:
+        lines = []
+        for finding in findings:
+            lines.append(f"{finding.level:<7}  {sentence(finding.what)}")
+            if finding.advice:
+                lines.append(f"{'':<7}  -> {sentence(finding.advice)}")
+        lines.append(f"\n{count(problems, 'problem')}." if problems else "\nNo problem found.")
+        return "\n".join(lines)
+
+    answer(args, shape, text)
+    return 1 if problems else 0
+
+
+_REUSE = {"reuse": "all", "pure": "pure", "rerun": "none"}
+_DECIDED = {
+    "reuse": "the recorded results of finished steps are taken",
+    "pure": "the recorded results of pure steps are taken, and other steps are executed again",
+    "rerun": "finished steps are executed again",
+}
+
+
+def decide(args: Arguments) -> int:
+    """`jupyter durable decide RUN reuse|pure|rerun`."""
+    from jupyter_durable import client
+    from jupyter_durable.cli import shapes
+
+    log = shapes.open_existing(args.log)
+    run = client.find_run(log, args.run)
+    branch = client.decide(log, run, _REUSE[args.choice])  # type: ignore[arg-type]
+    shape = {
+        "format": shapes.FORMAT,
+        "log": log.location,
+        "run": run,
+        "branch": branch.name,
+        "reuse": _REUSE[args.choice],
+    }
+    name = f"Run {inert(branch.first.name)} ({inert(branch.name)})"
+    answer(args, shape, lambda: f"{name}: {_DECIDED[args.choice]}. Run the cell again to go on.")
+    return 0
+
+
+def settle(args: Arguments) -> int:
+    """`jupyter durable settle RUN STEP rerun|fail|salvage|value JSON`."""
+    value = _given(args)
+    from jupyter_durable import client
+    from jupyter_durable.cli import shapes
+
+    log = shapes.open_existing(args.log)
+    run = client.find_run(log, args.run)
+    step = client.settle(log, run, args.step, args.choice, value, branch=args.branch)
+    shape = {"format": shapes.FORMAT, "log": log.location, "run": run, "step": dataclasses.asdict(step)}
+
+    def text() -> str:
+        then = "will be executed again" if args.choice == "rerun" else f"counts as {step.status}"
+        return f"Step {inert(step.name)} ({step.number}) {then}. Run the cell again to go on."
+
+    answer(args, shape, text)
+    return 0
+
+
+def _given(args: Arguments) -> Any:
+    """The value on the command line, for ``value``."""
+    if args.choice != "value":
+        if args.value is not None:
+            raise WrongArguments(f"`{args.choice}` takes no value; leave {args.value!r} out.")
+        return None
+    if args.value is None:
+        raise WrongArguments("`value` needs the value, as JSON: settle RUN STEP value '\"text\"'.")
+    try:
+        return json.loads(args.value)
+    except ValueError as error:
+        raise WrongArguments(f"The value is no JSON ({error}). Text needs quotes of its own: '\"text\"'.") from None
+
+
+def fold(args: Arguments) -> int:
+    """`jupyter durable fold`."""
+    from jupyter_durable.cli import shapes
+
+    log = shapes.open_existing(args.log)
+    events = log.fold()
+    shape = {"format": shapes.FORMAT, "log": log.location, "events": events, "note": log.fold_note}
+    answer(args, shape, lambda: f"{count(events, 'event')} copied into log.duckdb.")
+    if log.fold_note:
+        remark(log.fold_note)
+    return 0
+
+
+def trust(args: Arguments) -> int:
+    """`jupyter durable trust EXECUTION`."""
+    from jupyter_durable import errors
+    from jupyter_durable.cli import shapes
+
+    log = shapes.open_existing(args.log)
+    found = [record.header for record in log.executions() if record.header.execution.startswith(args.execution)]
+    found = [header for header in found if header.execution == args.execution] or found
+    if len(found) != 1:
+        which = ", ".join(header.execution for header in found[:10])
+        raise errors.UsageError(
+            f"Several executions begin with `{args.execution}`: {which}. Write more of the id."
+            if found
+            else f"There is no execution `{args.execution}` in {log.location}. `jupyter durable show RUN` lists them."
+        )
+    header = found[0]
+    log.trust(header.execution)
+    shape = {
+        "format": shapes.FORMAT,
+        "log": log.location,
+        "execution": header.execution,
+        "run": header.run,
+        "branch": header.branch_name,
+        "key": header.key,
+    }
+    place = f"Execution {header.execution} of run {inert(header.name)} ({inert(header.branch_name)})"
+    answer(args, shape, lambda: f"{place}, signed with key {inert(header.key)}, is accepted as its bytes are now.")
+    return 0
+
+
+WORDS: dict[str, Callable[[Arguments], int]] = {
+    "demo": demo,
+    "runs": runs,
+    "show": show,
+    "sql": sql,
+    "doctor": doctor,
+    "decide": decide,
+    "settle": settle,
+    "fold": fold,
+    "trust": trust,
+}
+"""Command -> what it does."""
