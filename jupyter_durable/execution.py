@@ -322,7 +322,11 @@ class Execution:
             if entry.state == "completed":
                 assert entry.payload is not None
                 return self.value(entry.payload)
-            assert entry.error is not None
+            if entry.error is None:
+                raise errors.InDoubtError(
+                    f"{self.place_of_run()}: {entry.label} was settled as failed by a person.",
+                    **self.where, step=entry.key.name,
+                )  # fmt: skip
             failure = restore_error(entry.error, self.log.read_blob)
         except errors.UnloadableValue as error:
             self.sealed = str(error)

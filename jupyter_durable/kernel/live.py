@@ -36,7 +36,7 @@ from jupyter_durable.log.base import EventLog
 from jupyter_durable.opening import begin
 from jupyter_durable.options import Flags, RunSpec, run_id
 from jupyter_durable.running import log_directory
-from jupyter_durable.source import cell_digest, names_read, uses_nondeterminism
+from jupyter_durable.source import cell_digest, names_bound, names_mutated, names_read, uses_nondeterminism
 
 if TYPE_CHECKING:
     from jupyter_durable.kernel.cell import Hooks
@@ -186,6 +186,7 @@ class LiveCell:
             code=cell.code,
             namespace=namespace,
             reads=frozenset(names_read(source, namespace)),
+            binds=frozenset(names_bound(source) | names_mutated(source)),
             causes=tuple(uses_nondeterminism(source, _modules(namespace))),
             flags=header.flags,
             pass_id="" if attended else around.passes.of(around.directory, lambda: around.log.executions(run)),

@@ -13,6 +13,7 @@ from typing import Any
 
 from jupyter_durable.errors import UnloadableValue
 from jupyter_durable.values import classes, http, leaf, objects, raised, scalars, shapes, tables
+from jupyter_durable.values.omitted import Omitted
 from jupyter_durable.values.refused import type_name
 
 ReadBlob = Callable[[str], bytes]
@@ -264,4 +265,5 @@ _TAGS: dict[str, Callable[[Builder, dict[str, Any]], Any]] = {
     "error": Builder._error,
     "http": lambda _, tree: http.put_together(tree["v"]),
     "pickle": Builder._pickle,
+    "omitted": lambda _, tree: Omitted(tree["type"]),
 }
