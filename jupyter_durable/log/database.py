@@ -9,6 +9,8 @@ DuckDB itself flushes the file at a checkpoint.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -123,6 +125,17 @@ def connect(directory: Path, *, read_only: bool, patience: float) -> duckdb.Duck
         connection.close()
         raise
     return connection
+
+
+@contextmanager
+def reading(directory: Path) -> Iterator[None]:
+    """Turn what DuckDB finds wrong with its file, once it is open, into `LogDamaged`."""
+    import duckdb
+
+    try:
+        yield
+    except duckdb.Error as error:
+        raise unreadable(path_of(directory), error) from error
 
 
 def is_locked(error: Exception) -> bool:

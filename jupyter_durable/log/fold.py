@@ -27,6 +27,9 @@ if TYPE_CHECKING:
     import duckdb
 
 
+_TEMPORARY = ".fold-"
+
+
 @dataclass(slots=True)
 class Folded:
     """What one fold did."""
@@ -61,6 +64,8 @@ def fold(directory: Path, lister: Lister, keys: Keyring, *, patience: float) -> 
 
 def fold_locked(directory: Path, listing: Listing, keys: Keyring, *, patience: float) -> Folded:
     """`fold` for a caller that holds ``fold.lock``."""
+    for left in (*directory.glob(f"{_TEMPORARY}*"), *(directory / "journal").glob(".*.folded.*")):
+        left.unlink(missing_ok=True)  # of a folder that was killed
     journals = [entry for entry in listing.entries.values() if entry.stub is None]
     done = Folded()
     if not journals:
@@ -85,11 +90,12 @@ def fold_locked(directory: Path, listing: Listing, keys: Keyring, *, patience: f
         done.note = f"{path} is open in another program, so the journals stay as they are: {error}"
         return done
     try:
-        folding = _Folding(directory, keys, done, _positions(connection))
-        folding.take_in(connection, journals)
-        whole = _completed(listing, journals, folding.positions)
-        if whole:
-            connection.execute("CHECKPOINT")
+        with database.reading(directory):
+            folding = _Folding(directory, keys, done, _positions(connection))
+            folding.take_in(connection, journals)
+            whole = _completed(listing, journals, folding.positions)
+            if whole:
+                connection.execute("CHECKPOINT")
     finally:
         connection.close()
     files.hooks.reached("fold: closed")
@@ -140,7 +146,7 @@ class _Folding:
         self._secret = keys.own().secret
         self._done = done
         self._moved: list[str] = []
-        self._file = directory / f".fold-{os.getpid()}-{clock.token_bytes(4).hex()}"
+        self._file = directory / f"{_TEMPORARY}{os.getpid()}-{clock.token_bytes(4).hex()}"
 
     def take_in(self, connection: duckdb.DuckDBPyConnection, journals: list[Entry]) -> None:
         """Copy what is new in the journals, and commit it with the new positions."""
@@ -261,24 +267,20 @@ def _seal(
         done.note = f"{database.path_of(directory)} is open in another program; finished journals stay: {error}"
         return
     try:
-        stored = _positions(connection)
-        for entry in entries:
-            execution = entry.header.execution
-            ends = ends_of(entry.path)
-            first_seq, start = header_start(entry.header)
-            count, last, block = database.block_mac(connection, execution, Chain.of(entry.last.chain), secret)
-            if (
-                stored.get(execution) != positions[execution]
-                or ends.size != entry.size
-                or count != entry.last.seq - first_seq + 1
-                or last != entry.last.seq
-            ):
-                done.note = f"{entry.path} stays: the database does not hold all of it."
-                continue
-            before = Chain(int(ends.before[6:14], 16), ends.before[21:37]) if ends.before else start
-            text = encode_stub(ends.first, ends.last, before, count, block)
-            files.write_file(entry.path.with_suffix(".folded"), text)
-            sealed.append(entry)
+        with database.reading(directory):
+            stored = _positions(connection)
+            for entry in entries:
+                block = _verified(connection, entry, stored.get(entry.header.execution), positions, secret)
+                if block is None:
+                    done.note = f"{entry.path} stays: the database does not hold all of it."
+                    continue
+                ends = ends_of(entry.path)
+                _, start = header_start(entry.header)
+                before = Chain(int(ends.before[6:14], 16), ends.before[21:37]) if ends.before else start
+                count = entry.last.seq - header_start(entry.header)[0] + 1
+                text = encode_stub(ends.first, ends.last, before, count, block)
+                files.write_file(entry.path.with_suffix(".folded"), text)
+                sealed.append(entry)
     finally:
         connection.close()
     for entry in sealed:
@@ -286,3 +288,19 @@ def _seal(
         done.sealed += 1
     if sealed:
         files.hooks.fsync_dir(sealed[0].path.parent)
+
+
+def _verified(
+    connection: duckdb.DuckDBPyConnection,
+    entry: Entry,
+    stored: Position | None,
+    positions: dict[str, Position],
+    secret: bytes,
+) -> str | None:
+    """The MAC of an execution's rows; ``None`` if the database or the journal is not what was folded."""
+    execution = entry.header.execution
+    first, _ = header_start(entry.header)
+    count, last, block = database.block_mac(connection, execution, Chain.of(entry.last.chain), secret)
+    whole = count == entry.last.seq - first + 1 and last == entry.last.seq
+    unchanged = entry.path.stat().st_size == entry.size and stored == positions[execution]
+    return block if whole and unchanged else None

@@ -41,17 +41,24 @@ def read_all(directory: Path, entry: Entry, upto: Head | None, secret: bytes | N
     connection = _open(directory)
     try:
         if secret is not None:
-            count, _, mac = database.block_mac(connection, entry.header.execution, entry.stub.chain, secret)
+            with database.reading(directory):
+                count, _, mac = database.block_mac(connection, entry.header.execution, entry.stub.chain, secret)
             if count != entry.stub.count:
                 raise _changed(directory, entry, f"it holds {count} of {entry.stub.count} events")
             if mac != entry.stub.block:
                 raise _forged(directory, entry)
-        rows = connection.execute(_SELECT + "<= ? ORDER BY seq", [entry.header.execution, last])
-        while some := rows.fetchmany(_ROWS):
+        with database.reading(directory):
+            rows = connection.execute(_SELECT + "<= ? ORDER BY seq", [entry.header.execution, last])
+        while some := _fetch(directory, rows):
             for row in some:
                 yield _recorded(row)
     finally:
         connection.close()
+
+
+def _fetch(directory: Path, rows: duckdb.DuckDBPyConnection) -> list[Any]:
+    with database.reading(directory):
+        return rows.fetchmany(_ROWS)
 
 
 def read_one(directory: Path, entry: Entry, seq: int) -> Recorded:
@@ -63,7 +70,8 @@ def read_one(directory: Path, entry: Entry, seq: int) -> Recorded:
     """
     connection = _open(directory)
     try:
-        rows = connection.execute(_SELECT + "= ?", [entry.header.execution, seq]).fetchall()
+        with database.reading(directory):
+            rows = connection.execute(_SELECT + "= ?", [entry.header.execution, seq]).fetchall()
     finally:
         connection.close()
     if len(rows) != 1:

@@ -148,7 +148,7 @@ def _write(path: Path, *, notebook: str, execution: str, byte: int) -> None:
         byte=byte,
     )
     text = msgspec.json.encode(name).ljust(_ROOM - 1) + b"\n"
-    fd = files.hooks.open(path, os.O_WRONLY)
+    fd = files.hooks.open(path, os.O_WRONLY | os.O_CREAT)
     try:
         files.write_all(fd, text)
         if os.fstat(fd).st_size > len(text):

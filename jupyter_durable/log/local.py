@@ -118,7 +118,8 @@ class LocalLog:
         for entry in listing.entries.values():
             if entry.stub is None:
                 try:
-                    for _ in JournalReader(entry.path, None).batches():
+                    own = self.keys.known() == entry.header.key
+                    for _ in JournalReader(entry.path, self.keys.own().secret if own else None).batches():
                         pass
                 except FileNotFoundError:
                     continue

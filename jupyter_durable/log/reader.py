@@ -124,7 +124,9 @@ class JournalReader:
             rest = text[ENVELOPE:]
             after = crc32(rest, crc & 0xFFFFFFFF)
             if secret is None:
-                good = text.startswith(b'{"c":"%08x","m":"' % after) and rest.startswith(b'"seq":%d,' % seq)
+                good = text.startswith(b'{"c":"%08x","m":"' % after) and text.startswith(
+                    b'","seq":%d,' % seq, ENVELOPE - 2
+                )
             else:
                 stated, mac = mac, mac_text(secret, mac, rest)
                 good = text.startswith(b'{"c":"%08x","m":"%b","seq":%d,' % (after, mac, seq))
@@ -165,9 +167,9 @@ class JournalReader:
 
     def _forged(self, number: int, seq: int) -> LogUntrusted:
         return LogUntrusted(
-            f"{self.path}, line {number} (event {seq}) was changed by somebody without your key: its checksum is right "
-            f"and its signature is not. Nothing of this branch is loaded. Put the original file back, or look at it "
-            "with `%durable history` and accept it with `%durable trust`.",
+            f"{self.path}, line {number} (event {seq}): the checksum is right and the signature is not. Somebody without "
+            "your key has changed the line, or the signature itself is damaged. Nothing of this branch is loaded. Put "
+            "the original file back, or look at it with `%durable history` and accept it with `%durable trust`.",
             file=str(self.path),
             line=number,
             seq=seq,
@@ -178,7 +180,11 @@ class JournalReader:
         """Decide about the first line that does not verify: a torn tail is counted, damage and forgery raise."""
         text, checksum = bad
         number = self.position.line
-        if text.startswith(b'{"c":"%08x","m":"' % checksum) and text.startswith(b'"seq":%d,' % seq, ENVELOPE):
+        if (
+            text.startswith(b'{"c":"%08x","m":"' % checksum)
+            and text.startswith(b'",', ENVELOPE - 2)
+            and text.startswith(b'"seq":%d,' % seq, ENVELOPE)
+        ):
             raise self._forged(number, seq)
         tail = _read_to_end(fd, self.position.offset)
         marked = False

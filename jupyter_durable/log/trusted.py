@@ -11,7 +11,7 @@ from pathlib import Path
 
 import msgspec
 
-from jupyter_durable.errors import LogUntrusted
+from jupyter_durable.errors import LogError, LogUntrusted
 from jupyter_durable.log import files
 from jupyter_durable.log.line import mac_text
 from jupyter_durable.log.listing import Entry
@@ -43,6 +43,13 @@ class Keyring:
         if self._key is None:
             self._key = load_key(create)
         return self._key
+
+    def known(self) -> str | None:
+        """Id of the user's key, if there is one that can be used."""
+        try:
+            return self.own().id
+        except LogError:
+            return None
 
     def secret_for(self, entry: Entry) -> bytes | None:
         """The secret that verifies the lines of an execution; ``None`` if its bytes were accepted as they are.

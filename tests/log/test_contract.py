@@ -8,7 +8,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from jupyter_durable.errors import BranchBusy, LogDamaged, LogUnusable
@@ -287,6 +287,7 @@ _json = st.recursive(
 _text = st.text(st.characters(exclude_categories=["Cs"]))
 
 
+@settings(max_examples=40)
 @given(st.lists(st.tuples(_json, _text, _text), max_size=5))
 def test_any_value_name_and_scope_comes_back_also_from_the_database(tmp_path_factory, rows) -> None:
     log = LocalLog(tmp_path_factory.mktemp("log") / ".durable")
