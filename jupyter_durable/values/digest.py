@@ -7,15 +7,16 @@ It is never taken of a pickle: the bytes of a pickle depend on which strings hap
 
 from __future__ import annotations
 
-import sys
+import collections
+import types
 from binascii import b2a_base64
-from collections.abc import Mapping
 from hashlib import blake2b
 from typing import Any
 
 import msgspec
 
 from jupyter_durable.errors import Undigestable
+from jupyter_durable.values import objects
 from jupyter_durable.values.canonical import Canon
 from jupyter_durable.values.refused import type_name
 from jupyter_durable.values.scalars import INT_HIGH, INT_LOW
@@ -154,15 +155,17 @@ def _is_small(value: object, max_nodes: int, max_bytes: int) -> bool:
                 return False
             waiting.extend(one.values())
             waiting.extend(key for key in one if not isinstance(key, str) or len(key) > 100)
-        elif isinstance(one, list | tuple | set | frozenset):
+        elif isinstance(one, list | tuple | set | frozenset | collections.deque):
             if nodes + len(one) > max_nodes:
                 return False
             waiting.extend(one)
-        elif type(one).__module__.partition(".")[0] not in ("numpy", "pandas", "pyarrow", "polars"):
-            own = getattr(one, "__dict__", None)
-            if isinstance(own, Mapping) and not isinstance(one, type(sys)):
-                waiting.append(dict(own))
+        elif not isinstance(one, types.ModuleType) and type(one).__module__.partition(".")[0] not in _MEASURED:
+            waiting.append(objects.state(one, type(one)))
     return True
+
+
+_MEASURED = ("numpy", "pandas", "pyarrow", "polars")
+"""Packages whose values say their size themselves."""
 
 
 def _size(value: Any) -> int:

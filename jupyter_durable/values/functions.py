@@ -18,7 +18,8 @@ from typing import Any
 CodeText = Callable[[types.FunctionType], "str | None"]
 """Gives a text that stands for the code of a function alone (no defaults, no closure), or ``None``."""
 
-_known: dict[types.CodeType, str | None] = {}
+# By address, with the code object kept alive: equal code may come from sources that are written differently.
+_known: dict[int, tuple[types.CodeType, str | None]] = {}
 _KNOWN_LIMIT = 2048
 
 
@@ -31,11 +32,12 @@ def source_text(function: types.FunctionType) -> str | None:
     True
     """
     code = function.__code__
-    if code in _known:
-        return _known[code]
+    if id(code) in _known:
+        return _known[id(code)][1]
     if len(_known) > _KNOWN_LIMIT:
         _known.clear()
-    text = _known[code] = _lambda_text(code) if code.co_name == "<lambda>" else _def_text(function)
+    text = _lambda_text(code) if code.co_name == "<lambda>" else _def_text(function)
+    _known[id(code)] = code, text
     return text
 
 

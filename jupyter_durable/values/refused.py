@@ -218,4 +218,5 @@ def _annotation_sentence(name: str) -> str:
 
 
 def _exported(module: str, name: str) -> object:
-    return getattr(sys.modules.get(module), name, None)
+    # Not `getattr`: some packages import, or warn, when a name is asked for.
+    return vars(sys.modules[module]).get(name) if module in sys.modules else None

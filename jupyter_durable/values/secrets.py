@@ -23,25 +23,27 @@ _SHAPES = re.compile(
       (?P<pem>-----BEGIN[ ](?:[A-Z ]+[ ])?PRIVATE[ ]KEY-----.*?(?:-----END[ ](?:[A-Z ]+[ ])?PRIVATE[ ]KEY-----|\Z))
     | (?<![A-Za-z0-9])(?P<key>
           sk-(?:ant|proj|or|svcacct|live|test)-[A-Za-z0-9_-]{6,}
-        | sk-(?=[A-Za-z0-9_-]*\d)[A-Za-z0-9_-]{8,}
+        | sk-(?=[A-Za-z0-9_-]{0,100}\d)[A-Za-z0-9_-]{8,}
         | (?:sk|rk|pk)_(?:live|test)_[A-Za-z0-9]{8,}
         | (?:AKIA|ASIA)[A-Z0-9]{16}
         | gh[pousr]_[A-Za-z0-9]{16,} | github_pat_[A-Za-z0-9_]{16,} | glpat-[A-Za-z0-9_-]{16,}
         | xox[a-z]-[A-Za-z0-9-]{10,} | AIza[A-Za-z0-9_-]{30,} | hf_[A-Za-z0-9]{20,} | gsk_[A-Za-z0-9]{20,}
-        | eyJ[A-Za-z0-9_-]{8,}\.eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{4,}
+        | eyJ[A-Za-z0-9_-]{8,1000}\.eyJ[A-Za-z0-9_-]{8,4000}\.[A-Za-z0-9_-]{4,}
       )
-    | (?P<scheme>\b(?:Bearer|Basic)[ ]+)(?=[A-Za-z0-9._~+/=-]*[\d._~+/=-])[A-Za-z0-9._~+/-]{8,}=*
-    | (?P<url>\b[a-z][a-z0-9+.-]*://[^\s/:@'"]*:)[^\s/@'"]+(?=@)
+    | (?P<scheme>\b(?:Bearer|Basic)[ ]+)(?=[A-Za-z0-9._~+/=-]{0,100}[\d._~+/=-])[A-Za-z0-9._~+/-]{8,}=*
+    | (?P<url>\b[a-z][a-z0-9+.-]{0,20}://[^\s/:@'"]{0,128}:)[^\s/@'"]{1,256}(?=@)
     """,
     re.VERBOSE | re.DOTALL,
 )
 
+# Every repetition at the start of a rule is bounded: megabytes of base64 would take the square of their length.
 _ASSIGNED = re.compile(
     rf"""
-      (?P<left>(?<![A-Za-z0-9])(?:[A-Za-z0-9]+[_-])*(?:{_NAMES})["']?\s*(?::\s*\w+\s*=|=|:)\s*)
+      (?P<left>(?<![A-Za-z0-9])(?:[A-Za-z0-9]{{1,32}}[_-]){{0,6}}(?:{_NAMES})["']?\s*(?::\s*\w+\s*=|=|:)\s*)
       (?:
-          (?P<quote>\\?["'])(?P<text>(?:(?!(?P=quote)).){{3,}}?)(?P=quote)
-        | (?P<bare>(?=[A-Za-z0-9_+/.-]*\d)(?=[A-Za-z0-9_+/.-]*[A-Za-z])[A-Za-z0-9_+/-]{{12,}}={{0,2}})(?![\w.(\[])
+          (?P<quote>\\?["'])(?P<text>(?:(?!(?P=quote)).){{3,2000}}?)(?P=quote)
+        | (?=[A-Za-z0-9_+/.-]{{0,100}}\d)(?=[A-Za-z0-9_+/.-]{{0,100}}[A-Za-z])
+          (?P<bare>[A-Za-z0-9_+/-]{{12,}}={{0,2}})(?![\w.(\[])
       )
     """,
     re.VERBOSE | re.IGNORECASE,
