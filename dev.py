@@ -54,8 +54,8 @@ class Failed(Exception):
 
 
 def say(text: str) -> None:
-    """Print a line of our own, in order with what the parts print."""
-    print(text, flush=True)
+    """Print a line of our own, in order with what the parts print; beside it, if that is meant for a program."""
+    print(text, file=sys.stderr if "--json" in sys.argv else sys.stdout, flush=True)
 
 
 def run(name: str, command: list[str]) -> int:
@@ -64,7 +64,7 @@ def run(name: str, command: list[str]) -> int:
     Returns:
         The exit code of the part.
     """
-    shown = " ".join("python" if word == str(PYTHON) else word for word in command)
+    shown = " ".join(Path(word).stem if word.startswith(str(BIN)) else word for word in command)
     say(f"\n== {name}: {shown}")
     began = time.monotonic()
     # The environment's commands come first on the path: `jupyter durable` is found by its name, as users find it.
