@@ -20,8 +20,9 @@ from jupyter_durable.context import current
 from jupyter_durable.log.base import EventLog
 from jupyter_durable.errors import NotInRun, UsageError
 from jupyter_durable.retry import RetryPolicy
-from jupyter_durable.runner import StepSpec, run_async, run_sync
+from jupyter_durable.runner import run_async, run_sync
 from jupyter_durable.running import RunContext
+from jupyter_durable.steps import StepSpec
 from jupyter_durable.values.refused import unstorable_annotation
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -42,6 +43,7 @@ def step(
     at_most_once: bool = ...,
     key: Callable[..., Any] | None = ...,
     mutates: Iterable[str] = ...,
+    files: Iterable[str] = ...,
     outputs: bool = ...,
     version: str | int = ...,
 ) -> Callable[[F], F]: ...
@@ -59,6 +61,7 @@ def step(
     at_most_once: bool = False,
     key: Callable[..., Any] | None = None,
     mutates: Iterable[str] = (),
+    files: Iterable[str] = (),
     outputs: bool = True,
     version: str | int = "",
 ) -> Any:
@@ -79,6 +82,7 @@ def step(
         at_most_once: if the process died inside the body, do not run it again but ask what happened.
         key: function of the arguments that gives what identifies the call; for arguments without a digest.
         mutates: names of parameters that the body changes in place on purpose; no warning about them.
+        files: paths of files that the body writes; a replay checks them before anything goes live.
         outputs: record what the body prints and displays, and show it again on replay.
         version: part of the step's identity as evidence: raise it to say that the meaning has changed.
 
@@ -97,13 +101,18 @@ def step(
     if fn is None:
         options = dict(
             name=name, retries=retries, backoff=backoff, timeout=timeout, retry_on=retry_on, pure=pure, rerun=rerun,
-            at_most_once=at_most_once, key=key, mutates=mutates, outputs=outputs, version=version,
+            at_most_once=at_most_once, key=key, mutates=mutates, files=files, outputs=outputs, version=version,
         )  # fmt: skip
         return lambda decorated: step(decorated, **cast("Any", options))
     if isinstance(fn, (staticmethod, classmethod)):
         raise UsageError("Put `@staticmethod` or `@classmethod` above `@step`, not below it.")
     if not callable(fn):
         raise UsageError(f"`@step` goes on a function; this is a `{type(fn).__qualname__}`.")
+    if inspect.isgeneratorfunction(fn) or inspect.isasyncgenfunction(fn):
+        raise UsageError(
+            f"`{_name_of(fn)}` is a generator: what it yields later cannot be recorded as the result of a step. Return a "
+            f"list, or make a step of what produces one item."
+        )
     if rerun not in ("ask", "always", "reuse"):
         raise UsageError(f'`rerun` is "ask", "always" or "reuse", not {rerun!r}.')
     spec = StepSpec(
@@ -117,6 +126,7 @@ def step(
         rerun=rerun,
         key=key,
         mutates=frozenset(mutates),
+        files=tuple(map(str, files)),
         outputs=outputs,
         version=str(version),
         carries=not inspect.isfunction(fn) or bool(inspect.unwrap(fn).__closure__) or hasattr(fn, "__wrapped__"),
@@ -180,7 +190,9 @@ class Durable:
         """
         __tracebackhide__ = True
         if not callable(fn):
-            raise UsageError("`durable.step(fn, *args)` calls `fn` with the arguments: give the function, not its result.")
+            raise UsageError(
+                "`durable.step(fn, *args)` calls `fn` with the arguments: give the function, not its result."
+            )
         spec = getattr(fn, "__durable_spec__", None) or _spec_of(fn)
         frame = current()
         if frame is None:
@@ -244,7 +256,7 @@ class Durable:
         frame = current()
         if frame is None or frame.step is None:
             raise NotInRun("`durable.idempotency_key()` names the effect of a step: call it inside the step's body.")
-        return cast("str", frame.execution.idempotency_key(frame.step))
+        return cast("str", frame.execution.idempotency_key(frame.step.key))
 
 
 @functools.lru_cache(maxsize=1024)
@@ -268,4 +280,3 @@ def _helper(spec: StepSpec) -> Any:
 
 durable = Durable()
 """The words for the code of a durable run."""
-

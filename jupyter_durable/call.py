@@ -78,11 +78,13 @@ class Call:
     at_most_once: bool = False
     rerun: Literal["ask", "always", "reuse"] = "ask"
 
-    @property
-    def key(self) -> Key:
-        """The key under which a live execution of this call is recorded."""
-        scope = self.place.bound if self.place.bound is not None else self.place.path
-        return Key(scope, self.name, self.digest, self.n)
+    key: Key = field(init=False)
+    """The key under which the call is looked up, and a live execution of it recorded."""
+
+    def __post_init__(self) -> None:
+        place = self.place
+        scope = place.bound if place.bound is not None else place.path
+        self.key = Key(scope, self.name, self.digest, self.n)
 
     @property
     def label(self) -> str:
@@ -133,6 +135,9 @@ class Stop:
 
 
 Verdict = Recorded | Adopt | Execute | Branch | Stop
+
+NEW = Execute()
+"""The commonest verdict: nobody knows the call."""
 
 
 @dataclass(slots=True)

@@ -234,7 +234,9 @@ def _step_view(entry: Entry, running: bool) -> StepView:
         attempts=entry.attempts + (0 if entry.state == "failed" else 1),
         why=entry.why,
         execution=entry.execution,
-        error=f"{entry.error.type}: {entry.error.message}" if entry.error is not None and entry.state == "failed" else "",
+        error=f"{entry.error.type}: {entry.error.message}"
+        if entry.error is not None and entry.state == "failed"
+        else "",
         notices=tuple(notice.message for notice in entry.notices),
     )
 
@@ -306,11 +308,15 @@ def settle(
     if choice == "value":
         encoded, _ = encode_verified(value)
         if encoded.blobs:
-            raise errors.UsageError("A value given by hand must be small; store a large one in a file and return its path.")
+            raise errors.UsageError(
+                "A value given by hand must be small; store a large one in a file and return its path."
+            )
         payload = Payload(codec=encoded.codec, data=msgspec.Raw(encoded.text))
     elif choice == "salvage":
         if entry.unstored is None or entry.unstored.salvage is None:
-            raise errors.UsageError(f"Nothing was saved of {entry.label}; give its value: `settle {step} value EXPRESSION`.")
+            raise errors.UsageError(
+                f"Nothing was saved of {entry.label}; give its value: `settle {step} value EXPRESSION`."
+            )
         payload = entry.unstored.salvage
     stored: Literal["rerun", "value", "fail"] = "value" if choice in ("value", "salvage") else choice  # type: ignore[assignment]
     event = StepSettled(at=clock.now(), step=entry.seq, data=Settlement(choice=stored, by=by or who(), payload=payload))

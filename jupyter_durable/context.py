@@ -1,7 +1,6 @@
 """Which run the code that is executing right now belongs to, and at which place of it.
 
-Words of the public API ask here for the current `Frame` and speak to its abstract `Runtime`; they never import the
-engine. A call that finds no frame is not in a durable run and simply runs.
+Words of the public API ask here for the current `Frame`; a call that finds none is not in a durable run and simply runs.
 """
 
 from __future__ import annotations
@@ -11,46 +10,44 @@ import threading
 import weakref
 from collections.abc import Callable
 from contextvars import ContextVar
-from typing import Any, Protocol
+from typing import Any
 
-from jupyter_durable.call import Place
-from jupyter_durable.history import Key
-
-
-class Runtime(Protocol):
-    """What the words of the API need of an execution."""
-
-    @property
-    def run_name(self) -> str: ...
-
-    @property
-    def ended(self) -> bool:
-        """No further step may begin."""
-        ...
-
-    @property
-    def pid(self) -> int:
-        """The process that writes; a child process never does."""
-        ...
-
-    def idempotency_key(self, key: Key) -> str:
-        """Stable name of a step's effect, for services that de-duplicate."""
-        ...
+from jupyter_durable.call import Call, Place
 
 
 class Frame:
     """One place of one execution, and the step whose body runs there."""
 
-    __slots__ = ("execution", "outputs", "place", "step", "thread")
+    __slots__ = ("_place", "execution", "outputs", "retried", "step", "thread")
 
-    def __init__(self, execution: Any, place: Place, step: Key | None = None, outputs: list[Any] | None = None) -> None:
+    def __init__(
+        self, execution: Any, place: Place | None, step: Call | None = None, outputs: list[Any] | None = None
+    ) -> None:
         self.execution = execution
-        self.place = place
+        self._place = place
         self.step = step
+        """The call whose body runs here; ``None`` in the glue code of a cell and its tasks."""
         self.outputs = outputs
         """What the body writes, if it is captured."""
+        self.retried: frozenset[int] = frozenset()
+        """Inner steps whose failure ended an earlier attempt of the body."""
         self.thread = threading.get_ident()
         """The thread in which calls of this place count in order."""
+
+    @property
+    def place(self) -> Place:
+        """The place; that of a body is made when something in it asks, since most bodies call no step."""
+        place = self._place
+        if place is None:
+            assert self.step is not None
+            place = self._place = self.step.place.body(self.step.key)
+            place.retried = self.retried
+        return place
+
+    def finished(self) -> None:
+        """The body has ended."""
+        if self._place is not None:
+            self._place.finished()
 
 
 CURRENT: ContextVar[Frame | None] = ContextVar("jupyter_durable_frame", default=None)

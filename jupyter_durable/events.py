@@ -171,7 +171,7 @@ class Decision(Struct, frozen=True, kw_only=True):
 class Notice(Struct, frozen=True, kw_only=True):
     """Something that the user was told once."""
 
-    kind: Literal["mutated_argument", "mutated_global", "order_relaxed", "unstored", "not_comparable", "note"]
+    kind: Literal["mutated_argument", "mutated_global", "file", "order_relaxed", "not_comparable", "note"]
     message: str
     names: tuple[str, ...] = ()
 

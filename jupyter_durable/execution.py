@@ -9,75 +9,40 @@ import asyncio
 import os
 import threading
 import weakref
-from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from hashlib import blake2b
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any
 
-import msgspec
-
-from jupyter_durable import clock, errors
+from jupyter_durable import clock, errors, payloads
+from jupyter_durable.blame import mark_failure
 from jupyter_durable.call import Adopt, Branch, Call, Place, Recorded, Stop, Verdict
 from jupyter_durable.events import (
     Adopted,
-    AnyEvent,
-    ErrorInfo,
     ExecutionEnded,
     ExecutionHeader,
     Notice,
     Noticed,
     Outcome,
-    Payload,
     StepAdopted,
     StepInterrupted,
     TimerFired,
 )
+from jupyter_durable.ending import outcome_of, unasked
 from jupyter_durable.evidence import EvidenceBook
+from jupyter_durable.flushing import GroupFlush
+from jupyter_durable.hidden import Stale
 from jupyter_durable.history import Entry, Key, TimerKey
 from jupyter_durable.identity import PATCHES
 from jupyter_durable.log.base import EventLog, Writer
 from jupyter_durable.options import RunSpec
 from jupyter_durable.replay import Replay
+from jupyter_durable.stats import Stats, Status, StepRow
 from jupyter_durable.turnstile import Turnstile
-from jupyter_durable.values import Encoded, decode, describe_error, restore_error
+from jupyter_durable.values import restore_error
 
-INLINE = 64 * 1024
-"""Bytes of JSON text up to which a value is written into its event; above, into a blob."""
-
-SHOWN_AFTER = 0.005
-"""Seconds after which a step's end is flushed before its value is returned: what was shown must stay."""
-
-Status = Literal["replayed", "adopted", "live", "failed", "cancelled", "interrupted", "not stored", "running"]
-
-
-@dataclass(slots=True)
-class StepRow:
-    """One step as the summary of a cell shows it."""
-
-    number: int
-    name: str
-    status: Status
-    seconds: float = 0.0
-    why: str = ""
-
-
-@dataclass(slots=True)
-class Stats:
-    """What happened in an execution so far."""
-
-    replayed: int = 0
-    adopted: int = 0
-    live: int = 0
-    """Steps that were really executed (each counts once, whatever its attempts)."""
-    failed: int = 0
-    rows: deque[StepRow] = field(default_factory=lambda: deque(maxlen=10_000))
-    notices: list[str] = field(default_factory=list)
-
-    @property
-    def steps(self) -> int:
-        """All steps that the program asked for."""
-        return self.replayed + self.adopted + self.live
+if TYPE_CHECKING:
+    from jupyter_durable.attempt import Attempt
+    from jupyter_durable.steps import StepSpec
 
 
 class Execution:
@@ -95,7 +60,6 @@ class Execution:
     ) -> None:
         self.spec = spec
         self.log = log
-        self.writer = writer
         self.header = header
         self.replay = replay
         self.book = book
@@ -105,37 +69,47 @@ class Execution:
         self.started = clock.monotonic()
         self.stats = Stats()
         self.root = Place()
-        self.on_change: Callable[[], None] = lambda: None
+        self.lock = threading.RLock()
+        """Guards replay, places that threads share, and the end."""
+        self.on_change: Callable[[], None] | None = None
         """Called after every step; the cell's summary hangs here."""
-        self.on_interrupt: Callable[[], None] = lambda: None
+        self.on_interrupt: Callable[[], None] | None = None
         """Called at a safe point for an interrupt that came while a result was being written."""
+        self.on_closed: list[Callable[[Execution], None]] = []
+        """Called when the branch has been released."""
         self.pending_interrupt = False
         self.interrupted = False
         """The stop button was pressed: what is cancelled from now on is in doubt, not cancelled by the program."""
-        self.sealed: str = ""
+        self.sealed = ""
         """Why no further step may run, once the run has stopped; empty before."""
         self.ended = False
         self.outcome: Outcome | None = None
-        self.on_closed: list[Callable[[Execution], None]] = []
-        """Called when the branch has been released."""
-        self.in_flight: dict[int, Any] = {}
+        self.in_flight: dict[int, Attempt] = {}
         """Seq of the intent -> attempt that runs right now."""
-        self.stale: list[tuple[Any, str]] = []
-        """Objects that a replayed step had changed in place on its first run, and what to say about it."""
-        self.stale_names: dict[str, str] = {}
-        self._end_inputs: Callable[[], dict[str, str]] = dict
-        self._lock = threading.RLock()
+        self.stale = Stale()
+        self.end_inputs: Callable[[], dict[str, str]] = dict
+        """Gives the digests of the mutable inputs as they are now."""
+        self._flushes = header.durability == "power"
+        self.group = GroupFlush(self.flush, spec.loop, needed=self._flushes)
+        self.write_to(writer)
         self._tasks: weakref.WeakSet[asyncio.Task[Any]] = weakref.WeakSet()
         self._threads = 0
+        self._evidence: dict[int, tuple[Any, str]] = {}
+        self._changed_names: dict[int, tuple[str, ...]] = {}
+        self._specs: list[StepSpec] = []
+        """Kept alive, so that their ids stay theirs."""
         self._branch_off = branch_off
         self._turnstile: Turnstile | None = None
         self._passed: list[Entry] = []
         """What was handed out before there was a turnstile."""
-        self._flushing: asyncio.Future[None] | None = None
-        self._last_return: asyncio.Future[None] | None = None
         self._closed = threading.Event()
-        self._flushes = header.durability == "power"
         PATCHES.install(self.loop)
+
+    def write_to(self, writer: Writer) -> None:
+        """Write events to this writer from now on."""
+        self.writer = writer
+        self.append = writer.append
+        """Write an event; after return it survives the death of the process."""
 
     # Identity ----------------------------------------------------------------------------------------------------
 
@@ -165,41 +139,70 @@ class Execution:
 
     def evidence_of(self, fn: Any) -> str:
         """Digest of the code that a step function depends on, as of its first use in this execution."""
-        return self.book.of(fn).digest
+        known = self._evidence.get(id(fn))
+        if known is not None:
+            return known[1]
+        digest = self.book.of(fn).digest
+        if self.book.is_settled(fn):
+            self._evidence[id(fn)] = (fn, digest)
+        return digest
+
+    def names_changed_by(self, spec: StepSpec) -> tuple[str, ...]:
+        """Notebook variables that a step's code changes and that the cell or another step of it reads."""
+        known = self._changed_names.get(id(spec))
+        if known is None:
+            names = self.book.changes(spec.fn) if spec.kind == "step" else frozenset()
+            known = tuple(sorted(names & self._read_elsewhere(spec))) if names else ()
+            self._changed_names[id(spec)] = known
+            self._specs.append(spec)
+        return known
+
+    def _read_elsewhere(self, spec: StepSpec) -> set[str]:
+        names = set(self.spec.reads)
+        for name in self.spec.reads:
+            other = getattr(self.spec.namespace.get(name), "__durable_step__", None)
+            if other is not None and other is not spec.fn:
+                names |= {part.removeprefix("var:") for part in self.book.of(other).parts if part.startswith("var:")}
+        return names
 
     # Decide ------------------------------------------------------------------------------------------------------
 
     def ask(self, call: Call) -> Verdict:
         """What to do about a call; raises what replay says must stop the run."""
-        with self._lock:
-            self.refuse_if_sealed()
+        with self.lock:
+            if self.sealed:
+                self.refuse()
             verdict = self.replay.ask(call)
-            if type(verdict) is Branch:
-                if self.spec.flags.strict:
-                    self.stop(Stop(errors.DecisionNeeded, f"`--strict` makes any difference an error: {verdict.reason}."))
-                if self.in_flight or self.stats.live:
-                    self.stop(
-                        Stop(
-                            errors.DecisionNeeded,
-                            f"{verdict.reason.capitalize()}, and steps were already executed on this branch in this "
-                            f"execution. Run the cell again: it goes on, on a new branch, from here.",
-                        )
-                    )
-                self.writer, self.header, self.replay = self._branch_off(self, verdict.reason)
-                self._turnstile = None
-                verdict = self.replay.ask(call)
+            kind = type(verdict)
+            if kind is Branch:
+                verdict = self._branch(verdict.reason, call)  # type: ignore[union-attr]
             if type(verdict) is Stop:
                 self.stop(verdict)
             return verdict
 
-    def refuse_if_sealed(self) -> None:
-        """Raise if the run has stopped."""
-        if self.sealed:
-            raise errors.RunSealed(
-                f"{self.place_of_run()} has stopped, so no further step is executed: {self.sealed} If your code caught "
-                f"the error with `except`, let it through.",
-                **self.where,
+    def _branch(self, reason: str, call: Call) -> Verdict:
+        if self.spec.flags.strict:
+            self.stop(Stop(errors.DecisionNeeded, f"`--strict` makes any difference an error: {reason}."))
+        if self.in_flight or self.stats.live:
+            self.stop(
+                Stop(
+                    errors.DecisionNeeded,
+                    f"{reason[:1].upper()}{reason[1:]}, and steps were already executed on this branch in this execution. "
+                    f"Run the cell again: it goes on, on a new branch, from here.",
+                )
             )
+        writer, self.header, self.replay = self._branch_off(self, reason)
+        self.write_to(writer)
+        self._turnstile = None
+        return self.replay.ask(call)
+
+    def refuse(self) -> None:
+        """Raise, because the run has stopped."""
+        raise errors.RunSealed(
+            f"{self.place_of_run()} has stopped, so no further step is executed: {self.sealed} If your code caught "
+            f"the error with `except`, let it through.",
+            **self.where,
+        )
 
     def stop(self, stop: Stop) -> None:
         """Seal the run and raise."""
@@ -207,121 +210,19 @@ class Execution:
         steps = [entry.label for entry in stop.entries]
         raise stop.error(f"{self.place_of_run()}: {stop.message}", **self.where, steps=steps)
 
-    # Write -------------------------------------------------------------------------------------------------------
-
-    def append(self, event: AnyEvent) -> int:
-        """Write an event; after return it survives the death of the process."""
-        try:
-            return self.writer.append(event)
-        except errors.LogError as error:
-            self.sealed = str(error)
-            raise
-
     def flush(self) -> None:
         """Make everything so far survive loss of power, unless the run asked for less."""
         if self._flushes:
-            try:
-                self.writer.flush()
-            except errors.LogError as error:
-                self.sealed = str(error)
-                raise
-
-    async def flush_together(self) -> None:
-        """The same with one flush for all steps that ask in this turn of the loop."""
-        if not self._flushes:
-            return
-        loop = asyncio.get_running_loop()
-        if loop is not self.loop:
-            self.flush()
-            return
-        await asyncio.shield(self._next_flush(loop))
-
-    def _next_flush(self, loop: asyncio.AbstractEventLoop) -> asyncio.Future[None]:
-        if self._flushing is None:
-            self._flushing = loop.create_future()
-            loop.call_soon(self._flush_now, self._flushing)
-        return self._flushing
-
-    @property
-    def returning(self) -> bool:
-        """Whether an end was recorded that its step has not returned yet: later ones must queue behind it."""
-        return self._last_return is not None and not self._last_return.done()
-
-    async def return_in_order(self, *, flush: bool) -> None:
-        """Let a recorded end through after those recorded before it, and after a flush if it was shown.
-
-        The order in which steps return is then the order in which their ends lie in the log, which is the order of a
-        replay. A cancel that comes meanwhile is put off until after the return: the step has its result.
-        """
-        loop = asyncio.get_running_loop()
-        if loop is not self.loop:
-            if flush:
-                self.flush()
-            return
-        before, self._last_return = self._last_return, loop.create_future()
-        mine = self._last_return
-        put_off = False
-        try:
-            for future in (self._next_flush(loop) if flush and self._flushes else None, before):
-                while future is not None and not future.done():
-                    try:
-                        await asyncio.shield(future)
-                    except asyncio.CancelledError:
-                        put_off = True
-                        asyncio.current_task().uncancel()  # type: ignore[union-attr]
-        finally:
-            mine.set_result(None)
-        if put_off:
-            asyncio.current_task().cancel()  # type: ignore[union-attr]
-
-    def _flush_now(self, future: asyncio.Future[None]) -> None:
-        self._flushing = None
-        try:
-            self.flush()
-        except errors.LogError as error:
-            if not future.done():
-                future.set_exception(error)
-                future.exception()  # retrieved here too: nobody may be left who awaits it
-        else:
-            if not future.done():
-                future.set_result(None)
-
-    def payload(self, encoded: Encoded) -> Payload:
-        """The stored form of an encoded value; large parts are written as blobs before it is named anywhere."""
-        for content in encoded.blobs.values():
-            self.writer.put_blob(content)
-        blobs = tuple(encoded.blobs)
-        if len(encoded.text) > INLINE:
-            digest = self.writer.put_blob(encoded.text)
-            size = len(encoded.text) + sum(map(len, encoded.blobs.values()))
-            return Payload(codec=encoded.codec, blob=digest, blobs=blobs, size=size)
-        if blobs:
-            size = len(encoded.text) + sum(map(len, encoded.blobs.values()))
-            return Payload(codec=encoded.codec, data=msgspec.Raw(encoded.text), blobs=blobs, size=size)
-        if encoded.codec == "json":
-            return Payload(data=msgspec.Raw(encoded.text))
-        return Payload(codec=encoded.codec, data=msgspec.Raw(encoded.text))
-
-    def value(self, payload: Payload) -> Any:
-        """Bring a stored value back."""
-        if payload.blob is not None:
-            return decode(payload.codec, self.log.read_blob(payload.blob), self.log.read_blob)
-        assert isinstance(payload.data, msgspec.Raw)
-        return decode(payload.codec, bytes(payload.data), self.log.read_blob)
-
-    def error_info(self, error: BaseException) -> ErrorInfo:
-        """An exception in its stored form."""
-        info, encoded = describe_error(error)
-        return info if encoded is None else msgspec.structs.replace(info, payload=self.payload(encoded))
+            self.writer.flush()
 
     # Replay ------------------------------------------------------------------------------------------------------
 
-    def result(self, entry: Entry, call: Call) -> Any:
+    def result(self, entry: Entry) -> Any:
         """Return what an entry holds, or raise what it holds."""
         try:
             if entry.state == "completed":
                 assert entry.payload is not None
-                return self.value(entry.payload)
+                return payloads.read(entry.payload, self.log)
             if entry.error is None:
                 raise errors.InDoubtError(
                     f"{self.place_of_run()}: {entry.label} was settled as failed by a person.",
@@ -338,33 +239,25 @@ class Execution:
         mark_failure(failure, entry.seq)
         raise failure
 
-    def note_replayed(self, entry: Entry, verdict: Recorded | Adopt, call: Call, args: dict[str, Any]) -> None:
+    def note_replayed(self, entry: Entry, verdict: Recorded | Adopt, arguments: dict[str, Any]) -> None:
         """Count a step that was not executed, and remember what it had changed in place."""
-        adopted = isinstance(verdict, Adopt)
-        if adopted:
+        status: Status = "replayed"
+        if isinstance(verdict, Adopt):
+            status = "adopted"
             self.stats.adopted += 1
         else:
             self.stats.replayed += 1
-        status: Status = "adopted" if adopted else "replayed"
         self.stats.rows.append(StepRow(entry.begun, entry.key.name, status, 0.0, verdict.why))
-        for notice in entry.notices:
-            if notice.kind == "mutated_argument":
-                self.stale += [(args[name], notice.message) for name in notice.names if name in args]
-            elif notice.kind == "mutated_global":
-                self.stale_names.update(dict.fromkeys(notice.names, notice.message))
-        self.on_change()
+        if entry.notices:
+            self.stale.note(entry.notices, arguments)
+        if self.on_change is not None:
+            self.on_change()
 
     def adopt(self, entry: Entry, call: Call, why: str) -> None:
         """Write down that a result was taken over from the branch of origin."""
-        source = entry.adopted or Adopted(execution=entry.execution, seq=entry.end)
-        data = Adopted(execution=source.execution, seq=source.seq, payload=entry.payload, error=entry.error)
-        event = StepAdopted(
-            at=clock.now(), name=call.name, digest=call.digest, n=call.n, scope=call.key.scope,
-            evidence=call.evidence, kind=call.kind, pure=call.pure, why=why, data=data,
-        )  # fmt: skip
-        seq = self.append(event)
+        self.append(adoption(entry, call.key, why))
         for notice in entry.notices:
-            self.append(Noticed(at=clock.now(), step=seq, data=notice))
+            self.append(Noticed(at=clock.now(), step=self.writer.head.seq, data=notice))
 
     @property
     def turnstile(self) -> Turnstile:
@@ -381,8 +274,7 @@ class Execution:
         """Tell the turnstile, if there is one, that an entry's moments are over."""
         if self._turnstile is None:
             self._passed.append(entry)
-            return
-        if threading.get_ident() == self.thread:
+        elif threading.get_ident() == self.thread:
             self._turnstile.passed(entry)
         elif self.loop is not None and not self.loop.is_closed():
             self.loop.call_soon_threadsafe(self._turnstile.passed, entry)
@@ -399,7 +291,8 @@ class Execution:
     def notice(self, step: int, notice: Notice) -> None:
         """Tell the user something once, and record that it was told."""
         self.append(Noticed(at=clock.now(), step=step, data=notice))
-        self.stats.notices.append(notice.message)
+        if notice.kind != "file":
+            self.stats.notices.append(notice.message)
 
     # Tasks and threads -------------------------------------------------------------------------------------------
 
@@ -415,19 +308,20 @@ class Execution:
 
     def thread_started(self) -> None:
         """A thread, or a job in a pool, was begun for the run."""
-        with self._lock:
+        with self.lock:
             self._threads += 1
 
     def thread_ended(self) -> None:
         """It has ended."""
-        with self._lock:
+        with self.lock:
             self._threads -= 1
 
     def safe_point(self) -> None:
         """Let an interrupt through that came while a result was being written."""
         if self.pending_interrupt:
             self.pending_interrupt = False
-            self.on_interrupt()
+            if self.on_interrupt is not None:
+                self.on_interrupt()
 
     # The end -----------------------------------------------------------------------------------------------------
 
@@ -440,14 +334,16 @@ class Execution:
         Args:
             error: what ended the cell, or ``None`` if it came to its end.
         """
-        with self._lock:
+        with self.lock:
             if self.outcome is not None:
                 return self.outcome
             self.ended = True
             PATCHES.uninstall(self.loop)
             try:
                 self._leave_nothing_running()
-                self.outcome = self._outcome(error)
+                if error is None and (left := unasked(self.replay)) and not self.sealed:
+                    self.notice(-1, left)
+                self.outcome = outcome_of(self, error)
                 if not self.in_flight:
                     self._close()
             except BaseException:
@@ -469,31 +365,13 @@ class Execution:
             if task is not current:
                 task.cancel()
 
-    def _outcome(self, error: BaseException | None) -> Outcome:
-        if error is None:
-            status: Literal["completed", "failed", "interrupted", "stopped"] = "completed"
-        elif self.interrupted or isinstance(error, KeyboardInterrupt | asyncio.CancelledError):
-            status = "interrupted"
-        else:
-            status = "failed"
-        if self.sealed:
-            status = "stopped"
-        return Outcome(
-            status=status,
-            error=None if error is None else msgspec.structs.replace(describe_error(error)[0], payload=None),
-            failed=() if error is None else tuple(causes(error)),
-            inputs=self._end_inputs(),
-            state=self.book.state(),
-            replayed=self.stats.replayed + self.stats.adopted,
-            live=self.stats.live,
-        )
-
     def attempt_over(self, seq: int) -> None:
         """A running attempt has ended; the last one of an ended execution closes it."""
-        with self._lock:
-            self.in_flight.pop(seq, None)
-            if self.outcome is not None and not self.in_flight:
-                self._close()
+        self.in_flight.pop(seq, None)
+        if self.ended:
+            with self.lock:
+                if self.outcome is not None and not self.in_flight:
+                    self._close()
 
     def _close(self) -> None:
         if self._closed.is_set():
@@ -524,33 +402,11 @@ class Execution:
         return self._closed.wait(seconds)
 
 
-def mark_failure(error: BaseException, seq: int) -> None:
-    """Remember on an exception which step it came out of first."""
-    if not hasattr(error, "__durable_step__"):
-        try:
-            error.__durable_step__ = seq  # type: ignore[attr-defined]
-        except AttributeError:
-            return  # an exception class with slots: its failure is then tried again like one nobody owns
-
-
-def causes(error: BaseException) -> list[int]:
-    """Steps (seq of their intent) whose failure is this exception: itself, its explicit cause, members of a group.
-
-    The implicit ``__context__`` never counts: it is what was being handled, not what failed.
-    """
-    found: list[int] = []
-    seen: set[int] = set()
-    todo: list[BaseException] = [error]
-    while todo:
-        one = todo.pop()
-        if id(one) in seen:
-            continue
-        seen.add(id(one))
-        seq = getattr(one, "__durable_step__", None)
-        if seq is not None:
-            found.append(seq)
-        if one.__cause__ is not None:
-            todo.append(one.__cause__)
-        if isinstance(one, BaseExceptionGroup):
-            todo += one.exceptions
-    return sorted(found)
+def adoption(entry: Entry, key: Key, why: str) -> StepAdopted:
+    """The event of taking an entry over, under a key of the new branch."""
+    source = entry.adopted or Adopted(execution=entry.execution, seq=entry.end)
+    return StepAdopted(
+        at=clock.now(), name=key.name, digest=key.digest, n=key.n, scope=key.scope, evidence=entry.evidence,
+        kind=entry.kind, pure=entry.pure, why=why,
+        data=Adopted(execution=source.execution, seq=source.seq, payload=entry.payload, error=entry.error),
+    )  # fmt: skip

@@ -33,6 +33,7 @@ class Matcher:
             entry = history.entries.get(Key(scope, call.name, call.digest, call.n))
             if entry is not None and id(entry) not in self._served:
                 self._bind(call.place, scope)
+                call.key = entry.key
                 return entry
         return None
 
@@ -74,9 +75,13 @@ class Matcher:
                     self._left[id(history), inner] = len(entries)
                     self._claimed.pop(inner, None)
 
+    def has_unserved(self, history: History, scope: str) -> bool:
+        """Whether there are such."""
+        return self._left.get((id(history), scope), 0) > 0
+
     def unserved(self, history: History, scope: str) -> list[Entry]:
         """Entries of a scope that were not asked for yet, oldest first."""
-        if self._left.get((id(history), scope), 0) <= 0:
+        if not self.has_unserved(history, scope):
             return []
         return [e for e in history.scopes.get(scope, ()) if id(e) not in self._served]
 

@@ -17,7 +17,6 @@ from jupyter_durable.branches import Execution as Seen
 from jupyter_durable.call import Policy, Reuse
 from jupyter_durable.events import (
     FORMAT,
-    Adopted,
     Decided,
     Decision,
     ExecutionEnded,
@@ -25,10 +24,9 @@ from jupyter_durable.events import (
     Origin,
     Outcome,
     Payload,
-    StepAdopted,
 )
 from jupyter_durable.evidence import EvidenceBook
-from jupyter_durable.execution import Execution
+from jupyter_durable.execution import Execution, adoption
 from jupyter_durable.history import History
 from jupyter_durable.inputs import Inputs, at_end, restore
 from jupyter_durable.log.base import EventLog, Writer
@@ -106,7 +104,7 @@ def _begin_once(spec: RunSpec, log: EventLog) -> Execution:
     execution = Execution(spec, log, writer, header, Replay(own, source, _policy(spec, own)), book, _branch_off)
     if spec.flags.reuse and spec.flags.reuse != _decided(own):
         execution.append(Decided(at=clock.now(), data=Decision(reuse=spec.flags.reuse, by="flag")))
-    execution._end_inputs = at_end(spec.namespace, list(inputs.mutable))  # noqa: SLF001 - made here, owned there
+    execution.end_inputs = at_end(spec.namespace, list(inputs.mutable))
     execution.stats.notices += [] if choice.take is not None or choice.origin is None else [choice.reason]
     execution.on_closed.append(_forget)
     _draining[spec.run] = execution
@@ -245,12 +243,7 @@ def _branch_off(execution: Execution, reason: str) -> tuple[Writer, ExecutionHea
     for entry in served:
         if entry.state not in ("completed", "failed"):
             continue
-        source = entry.adopted or Adopted(execution=entry.execution, seq=entry.end)
-        event = StepAdopted(
-            at=clock.now(), name=entry.key.name, digest=entry.key.digest, n=entry.key.n, scope=entry.key.scope,
-            evidence=entry.evidence, kind=entry.kind, pure=entry.pure, why="the same before the first difference",
-            data=Adopted(execution=source.execution, seq=source.seq, payload=entry.payload, error=entry.error),
-        )  # fmt: skip
+        event = adoption(entry, entry.key, "the same before the first difference")
         own.apply(writer.append(event), event)
     replay = Replay(own, old.own, old.policy)
     for entry in own.entries.values():

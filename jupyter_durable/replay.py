@@ -15,8 +15,8 @@ later, and whoever consumes its result. Twenty gathered chains and an edit in on
 from __future__ import annotations
 
 from jupyter_durable import errors
-from jupyter_durable.call import Adopt, Branch, Call, Execute, Place, Policy, Recorded, Reuse, Stop, Verdict
-from jupyter_durable.history import Entry, History, Key, inner_scope, parent_scope
+from jupyter_durable.call import NEW, Adopt, Branch, Call, Execute, Place, Policy, Recorded, Reuse, Stop, Verdict
+from jupyter_durable.history import Entry, History, inner_scope, parent_scope
 from jupyter_durable.matching import Matcher
 
 
@@ -37,7 +37,7 @@ class Replay:
         """Decide about a call. The runner must act on the verdict before this place asks again."""
         place = call.place
         if place.bound is not None:
-            entry = self.own.entries.get(Key(place.bound, call.name, call.digest, call.n))
+            entry = self.own.entries.get(call.key)
             if entry is not None and self.match.is_served(entry):
                 entry = None
         else:
@@ -50,7 +50,7 @@ class Replay:
             return self._from_source(self.source, call)
         if self.policy.replay_only:
             return self._replay_only(call)
-        return Execute()
+        return NEW
 
     def begun(self, seq: int, event: object) -> None:
         """A step inside a step was begun: a second attempt of the outer one in this execution may meet it again."""
@@ -131,10 +131,15 @@ class Replay:
     def _contradiction(self, call: Call) -> Verdict | None:
         """The own history has something else to come in this place: stop before any effect."""
         place = call.place
-        scopes = self.match.candidates(self.own, place)
-        if not scopes:
-            return None
-        scope = scopes[0]
+        if place.bound is not None:
+            scope = place.bound
+            if not self.match.has_unserved(self.own, scope):
+                return None
+        else:
+            scopes = self.match.candidates(self.own, place)
+            if not scopes:
+                return None
+            scope = scopes[0]
         waiting = self.match.unserved(self.own, scope)
         if not waiting:
             return None

@@ -79,9 +79,7 @@ class RunContext:
             loop = None
         return self._begin(loop)
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None
-    ) -> None:
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
         self._end(error)
 
     async def __aenter__(self) -> RunContext:

@@ -30,8 +30,8 @@ async def sleep(delay: float, result: Any = None) -> Any:
         return result
     await plain_sleep(delay)
     execution.timer_fired(key)
-    if execution.returning:
-        await execution.return_in_order(flush=False)
+    if execution.group.returning:
+        await execution.group.return_in_order(flush=False)
     return result
 
 

@@ -115,6 +115,19 @@ class EvidenceBook:
         parts = dict(sorted(walk.parts.items()))
         return Evidence(short("\n".join(f"{k}={v}" for k, v in parts.items())), parts, walk.not_comparable)
 
+    def is_settled(self, function: Callable[..., Any]) -> bool:
+        """Whether the evidence of a function stays as it is for the rest of this execution."""
+        inside = layers(function)
+        anchors = [(each.__code__, each.__globals__) if isinstance(each, FunctionType) else (each,) for each in inside]
+        return (False, *(id(each) for anchor in anchors for each in anchor)) in self._known
+
+    def changes(self, function: Callable[..., Any]) -> frozenset[str]:
+        """Names of globals that the function's own code may change in place or bind anew."""
+        subject = layers(function)[-1]
+        if not self.place.holds(subject) or not isinstance(subject, FunctionType):
+            return frozenset()
+        return frozenset(self._read(subject).changes.difference(subject.__code__.co_freevars))
+
     def state(self) -> dict[str, tuple[str, str]]:
         """Globals that steps change, by label: digest now, and at the first use in this execution."""
         found = {}

@@ -1,0 +1,275 @@
+"""The executing of one step, over all its attempts: intent, body, end. Both drivers of `runner` act through it."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from typing import Any
+
+from jupyter_durable import clock, errors, payloads
+from jupyter_durable.blame import causes, mark_failure
+from jupyter_durable.call import Call, Execute
+from jupyter_durable.context import Frame
+from jupyter_durable.errors import ReplayError, RunSealed, StepTimeout, UnstorableValue, ValueBoundaryError
+from jupyter_durable.events import (
+    AttemptFailed,
+    AttemptInfo,
+    OutputItem,
+    StepCancelled,
+    StepCompleted,
+    StepFailed,
+    StepInterrupted,
+    StepNotStored,
+    StepOutput,
+    StepStarted,
+    Unstored,
+)
+from jupyter_durable.execution import Execution
+from jupyter_durable.hidden import IMMUTABLE, changed_arguments, changed_globals, digests, written_files
+from jupyter_durable.history import inner_scope
+from jupyter_durable.stats import Status, StepRow
+from jupyter_durable.steps import StepSpec
+from jupyter_durable.values import comparable, encode_verified, redact, salvage
+
+SHOWN_AFTER = 0.005
+"""Seconds after which a step's end is flushed before its value is returned: what was shown must stay."""
+
+now = clock.now
+
+
+class Attempt:
+    """See the module."""
+
+    __slots__ = (
+        "arguments", "begun", "body", "call", "dead", "entry", "execution", "failures", "globals_before", "key", "outputs",
+        "retried", "row", "seq", "shown", "spec", "thread", "tries", "values_before", "watched", "why",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        execution: Execution,
+        spec: StepSpec,
+        call: Call,
+        verdict: Execute,
+        names: list[str],
+        values: list[Any],
+    ) -> None:
+        self.execution = execution
+        self.spec = spec
+        self.call = call
+        self.key = call.key
+        self.why = verdict.why
+        self.entry = verdict.entry
+        """The unfinished entry that is continued, if there is one."""
+        self.failures = verdict.entry.attempts if verdict.entry is not None else 0
+        """Attempts that failed, earlier executions included."""
+        self.tries = 0
+        """Attempts of this execution."""
+        self.seq = -1
+        """Seq of the newest intent."""
+        self.dead = False
+        """The execution has ended over it: nothing more of it is recorded."""
+        self.shown = False
+        """It took long enough that its end must be flushed before its value is returned."""
+        self.thread = threading.get_ident()
+        self.retried: frozenset[int] = frozenset()
+        self.watched: dict[str, Any] | None = None
+        """Arguments that the body could change in place."""
+        for value in values:
+            if type(value) not in IMMUTABLE:
+                self.watched = {
+                    name: value
+                    for name, value in zip(names, values, strict=False)
+                    if type(value) not in IMMUTABLE and name not in spec.mutates
+                }
+                break
+        self.values_before: dict[str, str] = {}
+        self.globals_before: dict[str, str] = {}
+        self.arguments = values
+        self.body: Frame | None = None
+        self.outputs: list[OutputItem] | None = None
+        self.begun = 0.0
+        self.row: StepRow | None = None
+
+    # Begin -------------------------------------------------------------------------------------------------------
+
+    def intend(self) -> Frame:
+        """Write the intent of an attempt; the caller flushes before it runs the body in the returned frame."""
+        execution, call, key = self.execution, self.call, self.key
+        if self.tries == 0:
+            if execution.stale:
+                self._refuse_stale()
+            if self.entry is not None:
+                execution.mark_passed(self.entry)
+            execution.stats.live += 1
+        self.begun = now()
+        event = StepStarted(
+            at=self.begun, name=key.name, digest=key.digest, n=key.n, scope=key.scope, evidence=call.evidence,
+            kind=call.kind, attempt=self.failures, pure=call.pure, why=self.why,
+        )  # fmt: skip
+        self.seq = seq = execution.append(event)
+        if self.row is None:
+            self.row = StepRow(seq, key.name, "running", 0.0, self.why)
+            execution.stats.rows.append(self.row)
+        if key.scope:
+            execution.replay.begun(seq, event)
+        if self.tries:
+            execution.replay.match.reopen(inner_scope(key))
+        self.tries += 1
+        self.outputs = [] if execution.spec.capture_outputs and self.spec.outputs else None
+        self.body = body = Frame(execution, None, call, self.outputs)
+        body.retried = self.retried
+        execution.in_flight[seq] = self
+        if len(execution.in_flight) == 1:  # beside siblings nobody could say who changed what
+            self.values_before = digests(self.watched) if self.watched else {}
+            names = execution.names_changed_by(self.spec)
+            namespace = execution.spec.namespace
+            self.globals_before = {name: comparable(namespace.get(name)) for name in names}
+        return body
+
+    def _refuse_stale(self) -> None:
+        execution = self.execution
+        parts = execution.book.of(self.spec.fn).parts
+        reads = [name.removeprefix("var:") for name in parts if name.startswith("var:")]
+        message = execution.stale.read_by(self.arguments, reads)
+        if not message:
+            return
+        execution.sealed = message
+        raise errors.HiddenEffectError(
+            f"{execution.place_of_run()}, step {self.call.label}: it would read what a replayed step had changed on its "
+            f"first run, and replay does not repeat such changes: {message} Nothing was executed. Let that step return "
+            f"what it changes, use what it returns, and run the cell again.",
+            step=self.call.name, **execution.where,
+        )  # fmt: skip
+
+    # Ends --------------------------------------------------------------------------------------------------------
+
+    def completed(self, value: Any) -> Any:
+        """Record the value; return it as replay will return it."""
+        execution = self.execution
+        if self.dead:
+            return value
+        at = now()
+        took = at - self.begun
+        try:
+            encoded, restored = encode_verified(value)
+            payload = payloads.write(encoded, execution.writer)
+        except ValueBoundaryError as error:
+            raise self._not_stored(value, error) from None
+        if self.outputs or self.values_before or self.globals_before or self.spec.files:
+            self._record_side_effects()
+        event = StepCompleted(at=at, step=self.seq, data=payload)
+        end = execution.append(event)
+        if took > SHOWN_AFTER:
+            self.shown = True
+            if not self.spec.is_async:
+                execution.flush()
+        if self.key.scope:
+            execution.replay.own.apply(end, event)
+        self._over("live", took)
+        return restored
+
+    def _record_side_effects(self) -> None:
+        """Output that the body wrote, and changes that its value does not show."""
+        execution = self.execution
+        if self.outputs:
+            execution.append(StepOutput(at=now(), step=self.seq, data=tuple(self.outputs)))
+        notices = []
+        if self.values_before and self.watched:
+            notices.append(changed_arguments(self.call.name, self.values_before, digests(self.watched)))
+        if self.globals_before:
+            namespace = dict(execution.spec.namespace)
+            notices.append(changed_globals(self.call.name, self.globals_before, namespace))
+        if self.spec.files:
+            notices.append(written_files(self.call.name, self.spec.files))
+        for notice in notices:
+            if notice is not None:
+                execution.notice(self.seq, notice)
+
+    def _not_stored(self, value: Any, error: ValueBoundaryError) -> UnstorableValue:
+        """The effect has happened and is not repeated; what can be saved is saved, a person settles the rest."""
+        execution = self.execution
+        saved = payloads.write(salvage(value), execution.writer)
+        data = Unstored(
+            path=error.facts.get("path", "result"), value_type=error.facts.get("type", type(value).__qualname__),
+            reason=redact(str(error)), salvage=saved,
+        )  # fmt: skip
+        execution.append(StepNotStored(at=now(), step=self.seq, data=data))
+        execution.flush()
+        self._over("not stored", now() - self.begun)
+        execution.sealed = f"the value of step `{self.call.name}` could not be stored."
+        return UnstorableValue(
+            f"{execution.place_of_run()}, step {self.call.label} (step {self.seq}): the step was executed and its effect "
+            f"DID happen, but its value cannot be stored: {error} A plainer form was saved. It will not be executed again "
+            f"by itself; the next run asks what to do, and `%durable settle {self.seq} salvage|value EXPRESSION|rerun|fail` "
+            f"answers.",
+            **{**error.facts, **execution.where, "step": self.call.name, "number": self.seq},
+        )
+
+    def failed(self, error: BaseException) -> float | None:
+        """Record how the body ended by an exception.
+
+        Returns:
+            Seconds until the next attempt; ``None`` if the exception is to be raised on.
+        """
+        execution = self.execution
+        took = now() - self.begun
+        if self.dead:
+            return None
+        if isinstance(error, errors.LogError):
+            execution.in_flight.pop(self.seq, None)
+            return None
+        if isinstance(error, asyncio.CancelledError):
+            cancelled = not execution.interrupted
+            execution.append((StepCancelled if cancelled else StepInterrupted)(at=now(), step=self.seq))
+            self._over("cancelled" if cancelled else "interrupted", took)
+            return None
+        in_doubt = self.spec.at_most_once and isinstance(error, StepTimeout)
+        if in_doubt or isinstance(error, KeyboardInterrupt | RunSealed | ReplayError | ValueBoundaryError):
+            execution.append(StepInterrupted(at=now(), step=self.seq))
+            self._over("interrupted", took)
+            return None
+        return self._attempt_failed(error, took)
+
+    def _attempt_failed(self, error: BaseException, took: float) -> float | None:
+        execution = self.execution
+        self.failures += 1
+        inner = tuple(seq for seq in causes(error) if seq != self.seq)
+        self.retried |= frozenset(inner)
+        delay = None
+        if isinstance(error, Exception) and not execution.sealed:
+            delay = self.spec.policy.next(self.tries, error, _random())
+        info = payloads.write_error(error, execution.writer)
+        data = AttemptInfo(error=info, retry_in=delay or 0.0, caused_by=inner)
+        if self.outputs:
+            execution.append(StepOutput(at=now(), step=self.seq, data=tuple(self.outputs)))
+        kind = StepFailed if delay is None else AttemptFailed
+        event = kind(at=now(), step=self.seq, attempt=self.failures - 1, data=data)
+        end = execution.append(event)
+        if self.key.scope:
+            execution.replay.own.apply(end, event)
+        if delay is None:
+            execution.flush()
+            mark_failure(error, self.seq)
+            execution.stats.failed += 1
+            self._over("failed", took)
+            return None
+        self.why = f"attempt {self.failures} failed"
+        execution.attempt_over(self.seq)
+        return delay
+
+    def _over(self, status: Status, took: float) -> None:
+        execution, row = self.execution, self.row
+        if self.body is not None:
+            self.body.finished()
+        if row is not None:
+            row.status, row.seconds = status, took
+        execution.attempt_over(self.seq)
+        if execution.on_change is not None:
+            execution.on_change()
+        if execution.pending_interrupt:
+            execution.safe_point()
+
+
+def _random() -> float:
+    return int.from_bytes(clock.token_bytes(4), "big") / 2**32

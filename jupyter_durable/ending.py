@@ -1,0 +1,52 @@
+"""How an execution ended, in the form that is recorded."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Literal
+
+import msgspec
+
+from jupyter_durable.blame import causes
+from jupyter_durable.events import Notice, Outcome
+from jupyter_durable.replay import Replay
+from jupyter_durable.values import describe_error
+
+if TYPE_CHECKING:
+    from jupyter_durable.execution import Execution
+
+
+def outcome_of(execution: Execution, error: BaseException | None) -> Outcome:
+    """The outcome of an execution whose cell ended with this error, or came to its end."""
+    if error is None:
+        status: Literal["completed", "failed", "interrupted", "stopped"] = "completed"
+    elif execution.interrupted or isinstance(error, KeyboardInterrupt | asyncio.CancelledError):
+        status = "interrupted"
+    else:
+        status = "failed"
+    return Outcome(
+        status="stopped" if execution.sealed else status,
+        error=None if error is None else msgspec.structs.replace(describe_error(error)[0], payload=None),
+        failed=() if error is None else tuple(causes(error)),
+        inputs=execution.end_inputs(),
+        state=execution.book.state(),
+        replayed=execution.stats.replayed + execution.stats.adopted,
+        live=execution.stats.live,
+    )
+
+
+def unasked(replay: Replay) -> Notice | None:
+    """A notice about finished steps of the own history that the cell came to its end without asking for."""
+    if replay.source is not None or not replay.own.entries:
+        return None
+    left = replay.never_asked()
+    if not left:
+        return None
+    names = ", ".join(entry.label for entry in left[:5])
+    return Notice(
+        kind="note",
+        message=(
+            f"history has {len(left)} finished step{'s' * (len(left) > 1)} that the cell no longer asked for: {names}"
+            f"{' and more' * (len(left) > 5)}"
+        ),
+    )

@@ -1,0 +1,106 @@
+"""A step function with its options, and how a call of it gets its identity."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from jupyter_durable import errors
+from jupyter_durable.binding import Binder
+from jupyter_durable.call import Call
+from jupyter_durable.context import Frame
+from jupyter_durable.errors import Undigestable, UnstorableValue
+from jupyter_durable.execution import Execution
+from jupyter_durable.retry import RetryPolicy
+from jupyter_durable.values import digest
+
+
+@dataclass(slots=True)
+class StepSpec:
+    """A step function and how it is to be run."""
+
+    fn: Callable[..., Any]
+    name: str
+    bind: Binder
+    """Arguments of a call -> names and values in the order of the parameters, defaults filled in."""
+    is_async: bool
+    policy: RetryPolicy
+    pure: bool = False
+    at_most_once: bool = False
+    rerun: Literal["ask", "always", "reuse"] = "ask"
+    key: Callable[..., Any] | None = None
+    """Gives what identifies the call in place of its arguments."""
+    mutates: frozenset[str] = frozenset()
+    """Parameters that the body is known to change; no warning about them."""
+    files: tuple[str, ...] = ()
+    """Files that the body writes; a replay checks them before anything goes live."""
+    outputs: bool = True
+    version: str = ""
+    kind: str = "step"
+    carries: bool = False
+    """The function carries values with it (closure cells, a partial's arguments, an instance)."""
+    refused: str = ""
+    """Why its value could never be stored, as far as its return annotation tells."""
+
+
+def prepare(
+    frame: Frame, spec: StepSpec, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> tuple[Call, list[str], list[Any]]:
+    """Give a call its identity. Nothing is executed or written.
+
+    Returns:
+        The call, the names of its parameters, and their values.
+    """
+    execution: Execution = frame.execution
+    if execution.pid != os.getpid() or execution.ended or spec.refused:
+        _refuse(execution, spec)
+    names, values = spec.bind(args, kwargs)
+    try:
+        if spec.key is not None:
+            identity = digest([spec.key(*args, **kwargs)])
+        elif spec.carries:
+            # ``lambda: get(q)`` is another call for another ``q``.
+            identity = digest([*values, execution.book.bound_digest(spec.fn)])
+        else:
+            identity = digest(values)
+    except Undigestable as error:
+        raise Undigestable(
+            f"{execution.place_of_run()}, step `{spec.name}`: the call has no identity, because {error} It was not "
+            f"executed. Give what identifies the call: `@step(key=lambda ...: ...)`, or pass plain data.",
+            **{**error.facts, **execution.where, "step": spec.name},
+        ) from None
+    place = frame.place
+    if frame.thread != threading.get_ident():
+        with execution.lock:
+            place = place.child(f"{spec.name}:{identity[:6]}")
+            n = place.occurrence(spec.name, identity)
+    else:
+        n = place.occurrence(spec.name, identity)
+    evidence = execution.evidence_of(spec.fn) if spec.kind == "step" else ""
+    if spec.version:
+        evidence = f"{evidence}@{spec.version}"
+    call = Call(place, spec.name, identity, n, evidence, spec.kind, spec.pure, spec.at_most_once, spec.rerun)
+    return call, names, values
+
+
+def _refuse(execution: Execution, spec: StepSpec) -> None:
+    if execution.pid != os.getpid():
+        raise errors.UsageError(
+            f"Step `{spec.name}` was called in a child process of {execution.place_of_run()}. A child process never writes "
+            f"the log: return the value from the child, and call the step in the kernel's process.",
+            step=spec.name,
+        )
+    if execution.ended:
+        raise errors.RunEnded(
+            f"Step `{spec.name}` was called after the execution of {execution.place_of_run()} had ended; it was not "
+            f"executed. Await or join what the cell starts before the cell ends.",
+            step=spec.name,
+        )
+    raise UnstorableValue(
+        f"{execution.place_of_run()}, step `{spec.name}`: {spec.refused} It was not executed. Return plain data instead, and "
+        f"make such objects inside the step or outside of steps.",
+        step=spec.name, **execution.where,
+    )  # fmt: skip
