@@ -1,0 +1,411 @@
+"""What is measured, with which targets: the workloads W1, W2, W3, W4, W6 and memory.
+
+A workload is a set of cases, one for each subject, that are measured in turns: round after round, forwards and
+backwards, each in a fresh process and a fresh directory. What disturbs the machine for a while disturbs all alike.
+Ratios are taken inside of a round and then their median, so that a slow minute of the disk drops out.
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from benchmarks import values
+from benchmarks.measure import Numbers
+
+RIVALS = ("DBOS", "LangGraph @task", "LangGraph graph", "joblib")
+
+
+@dataclass(frozen=True)
+class Case:
+    """One subject in a workload."""
+
+    name: str
+    subject: str
+    job: str
+    params: dict[str, Any]
+    repeats: int = 5
+    prepare: str = ""
+    """Job that leaves a directory, of which each repeat gets a copy. It runs once, on the RAM disk."""
+    ram: bool = False
+    timeout: float = 900.0
+    count_flushes: int = 0
+    """Steps with which flushes are counted; 0: not counted."""
+
+
+@dataclass(frozen=True)
+class Column:
+    """A number of the table."""
+
+    number: str
+    heading: str
+    form: str = ",.1f"
+    scale: float = 1.0
+
+
+@dataclass
+class Results:
+    """The samples of a workload, by case and round."""
+
+    samples: dict[str, list[Numbers]] = field(default_factory=dict)
+    failures: dict[str, str] = field(default_factory=dict)
+
+    def median(self, case: str, number: str) -> float | None:
+        """Median of a number over the repeats of a case."""
+        found = [sample[number] for sample in self.samples.get(case, ()) if number in sample]
+        return statistics.median(found) if found else None
+
+    def ratio(self, case: str, other: str, number: str) -> float | None:
+        """Median over the rounds of one case's number in multiples of another's in the same round."""
+        pairs = zip(self.samples.get(case, ()), self.samples.get(other, ()), strict=False)
+        found = [one[number] / two[number] for one, two in pairs if number in one and two.get(number)]
+        return statistics.median(found) if found else None
+
+    def best(self, number: str, *, highest: bool = False, among: tuple[str, ...] = RIVALS) -> tuple[str, float] | None:
+        """The best rival and its number."""
+        found = [(name, value) for name in among if (value := self.median(name, number)) is not None]
+        if not found:
+            return None
+        return (max if highest else min)(found, key=lambda pair: pair[1])
+
+
+@dataclass(frozen=True)
+class Target:
+    """One line of the table of targets."""
+
+    what: str
+    limit: float
+    measured: Callable[[Results], float | None]
+    form: str = ",.1f"
+    unit: str = ""
+    sense: Literal["at most", "at least"] = "at most"
+    rival: Callable[[Results], tuple[str, float] | None] = lambda _: None
+
+    def met(self, value: float) -> bool:
+        """Whether a value keeps the target."""
+        return value <= self.limit if self.sense == "at most" else value >= self.limit
+
+
+@dataclass(frozen=True)
+class Workload:
+    """Cases that are measured in turns, and what is asked of them."""
+
+    key: str
+    title: str
+    why_fair: str
+    cases: list[Case]
+    columns: list[Column]
+    targets: list[Target]
+    bare: str = ""
+    """Number whose ratio to the case ``bare`` is shown."""
+    best: str = ""
+    """Number whose ratio to the best rival is shown."""
+    highest: bool = False
+    """The higher the better."""
+
+
+def _median(case: str, number: str) -> Callable[[Results], float | None]:
+    return lambda results: results.median(case, number)
+
+
+def _ratio(case: str, number: str = "us") -> Callable[[Results], float | None]:
+    return lambda results: results.ratio(case, "bare", number)
+
+
+def _best(number: str, *, highest: bool = False) -> Callable[[Results], tuple[str, float] | None]:
+    return lambda results: results.best(number, highest=highest)
+
+
+def compressed_result(n: int) -> float:
+    """Bytes of one 200-byte result of a run, if all of them are compressed by zstandard in blocks of 256 KB."""
+    import zstandard
+
+    text = "".join(values.text(i, 200) for i in range(n)).encode()
+    compress = zstandard.ZstdCompressor(level=3).compress
+    return sum(len(compress(text[at : at + (1 << 18)])) for at in range(0, len(text), 1 << 18)) / n
+
+
+_STEPS = [
+    Column("us", "us/step"),
+    Column("cpu_us", "CPU us"),
+    Column("bytes", "bytes/step", ",.0f"),
+    Column("flushes", "flushes/step", ",.2f"),
+]
+
+
+def steps_process(quick: bool) -> Workload:
+    """W1 without flushes."""
+    n = 2_000 if quick else 10_000
+    rounds, slow = (3, 1) if quick else (7, 2)
+    params = {"n": n, "value": "text200", "flushed": False}
+    fewer = {**params, "n": 1_000}
+
+    def overhead(results: Results) -> float | None:
+        rest = results.median("ours, folded", "rest")
+        return None if rest is None else rest - compressed_result(n)
+
+    ours = "ours"
+    return Workload(
+        key="W1",
+        title=f"{n:,} trivial steps with 200-byte results, no flush reaches a disk",
+        why_fair=(
+            "Ours runs with durability='process'. The others cannot be told not to flush: all run on a RAM disk, where "
+            "a flush costs nothing. Cost over the bare function call. DBOS and LangGraph get 1,000 steps, which favours "
+            "them (LangGraph's cost grows with the steps)."
+        ),
+        cases=[
+            Case("bare", "bare", "steps", params, rounds, ram=True),
+            Case("ours", "ours", "steps", params, rounds, ram=True),
+            Case("ours, 1,000", "ours", "steps", fewer, rounds, ram=True),
+            Case("ours, folded", "ours", "steps", params, min(rounds, 5)),
+            Case("joblib", "joblib", "steps", params, slow, ram=True),
+            Case("LangGraph graph", "langgraph", "graph", fewer, slow, ram=True),
+            Case("LangGraph @task", "langgraph", "steps", fewer, slow, ram=True),
+            Case("DBOS", "dbos", "steps", fewer, slow, ram=True),
+        ],
+        columns=[
+            *_STEPS[:3],
+            Column("rest", "bytes at rest", ",.0f"),
+            Column("fold", "fold ms", ",.0f", 1e3),
+            Column("fold_cpu", "fold CPU ms", ",.0f", 1e3),
+        ],
+        bare="us",
+        best="us",
+        targets=[
+            Target(f"us per step, {n:,} steps", 25, _median(ours, "us"), unit="us", rival=_best("us")),
+            Target("CPU us per step (the same, whatever else runs)", 25, _median(ours, "cpu_us"), unit="us"),
+            Target("us per step, 1,000 steps", 25, _median("ours, 1,000", "us"), unit="us"),
+            Target("bytes per step as a kill leaves it", 600, _median(ours, "bytes"), ",.0f", rival=_best("bytes")),
+            Target("bytes per step at rest, above the compressed result", 120, overhead, ",.0f"),
+            Target(f"folding {n:,} steps (DuckDB's import apart)", 0.15, _median("ours, folded", "fold"), ",.3f", "s"),
+        ],
+    )
+
+
+def steps_flushed(quick: bool) -> Workload:
+    """W1 flushed."""
+    n = 300 if quick else 1_000
+    rounds, slow = (5, 1) if quick else (9, 3)
+    params = {"n": n, "value": "text200", "flushed": True}
+    return Workload(
+        key="W1",
+        title=f"{n:,} trivial steps with 200-byte results, each survives loss of power",
+        why_fair=(
+            "On the disk. Ours writes two lines a step, intent and completion, and a completion shares its flush with "
+            "the next intent. joblib never flushes: its row is no rival here."
+        ),
+        cases=[
+            Case("bare", "bare", "steps", params, rounds, count_flushes=200),
+            Case("ours", "ours", "steps", params, rounds, count_flushes=200),
+            Case("LangGraph graph", "langgraph", "graph", params, slow, count_flushes=100),
+            Case("LangGraph @task", "langgraph", "steps", params, slow, count_flushes=100),
+            Case("DBOS", "dbos", "steps", params, slow, count_flushes=100),
+            Case("joblib (no flush)", "joblib", "steps", params, slow, count_flushes=100),
+        ],
+        columns=_STEPS,
+        bare="us",
+        best="us",
+        targets=[
+            Target(
+                "x the bare write + fdatasync of one record", 1.2, _ratio("ours"), ",.2f", "x",
+                rival=_rival_ratio,
+            ),
+            Target("flushes per step", 1.0, _median("ours", "flushes"), ",.2f", rival=_best("flushes")),
+        ],
+    )  # fmt: skip
+
+
+def _rival_ratio(results: Results) -> tuple[str, float] | None:
+    names = [case for case in results.samples if case not in ("bare", "ours")]
+    found = [(name, ratio) for name in names if (ratio := results.ratio(name, "bare", "us")) is not None]
+    return min(found, key=lambda pair: pair[1]) if found else None
+
+
+def larger_results(kind: str, what: str, n: int, quick: bool) -> Workload:
+    """W2."""
+    rounds, slow = (3, 1) if quick else (7, 3)
+    params = {"n": n, "value": kind, "flushed": True}
+    return Workload(
+        key="W2",
+        title=f"{n} steps that return {what}, each survives loss of power",
+        why_fair="The bare row writes the same bytes (of an array: its memory) into one file. joblib does not flush.",
+        cases=[
+            Case("bare", "bare", "steps", params, rounds, count_flushes=10),
+            Case("ours", "ours", "steps", params, rounds, count_flushes=10),
+            Case("LangGraph graph", "langgraph", "graph", params, slow, count_flushes=10),
+            Case("LangGraph @task", "langgraph", "steps", params, slow, count_flushes=10),
+            Case("DBOS", "dbos", "steps", params, slow, count_flushes=10),
+            Case("joblib (no flush)", "joblib", "steps", params, slow, count_flushes=10),
+        ],
+        columns=_STEPS,
+        bare="us",
+        best="us",
+        targets=[Target(f"{what}: x the bare write + fdatasync", 1.3, _ratio("ours"), ",.2f", "x", rival=_rival_ratio)],
+    )
+
+
+def resume(quick: bool) -> Workload:
+    """W3."""
+    n = 2_000 if quick else 10_000
+    long = 20_000 if quick else 100_000
+    rounds = 3 if quick else 7
+    params = {"n": n, "value": "text200"}
+    limit = 0.15 * n / 10_000
+
+    def linear(results: Results) -> float | None:
+        short, far = results.median("ours", "seconds"), results.median(f"ours, {long:,}", "seconds")
+        return None if short is None or far is None else (far / long) / (short / n)
+
+    return Workload(
+        key="W3",
+        title=f"resume after {n:,} completed steps and a SIGKILL, until step {n + 1:,} is reached",
+        why_fair=(
+            "Imports apart; the page cache is warm. Ours: from the start of `durable.run`, the log's opening included, "
+            "every step is called, its arguments digested and its value decoded. LangGraph's graph has only its state "
+            "and nothing to replay; its functional API gets a tenth of the steps: its resume grows with their square."
+        ),
+        cases=[
+            Case("bare", "bare", "resume", params, rounds, "prepare"),
+            Case("ours", "ours", "resume", params, rounds, "prepare"),
+            Case(f"ours, {long:,}", "ours", "resume", {**params, "n": long}, min(rounds, 3), "prepare"),
+            Case("joblib", "joblib", "resume", params, 1 if quick else 3, "prepare"),
+            Case("DBOS", "dbos", "resume", params, 1 if quick else 2, "prepare"),
+            Case("LangGraph graph", "langgraph", "resume_graph", {**params, "n": n // 10}, 1, "prepare_graph"),
+            Case(f"LangGraph @task, {n // 10:,}", "langgraph", "resume", {**params, "n": n // 10}, 1, "prepare"),
+        ],
+        columns=[
+            Column("seconds", "seconds", ",.3f"),
+            Column("cpu", "CPU s", ",.3f"),
+            Column("opened", "log opened, s", ",.3f"),
+            Column("first", "first step, s", ",.3f"),
+            Column("duckdb", "DuckDB imported", ",.0f"),
+        ],
+        bare="seconds",
+        best="seconds",
+        targets=[
+            Target(f"seconds for {n:,} steps", limit, _median("ours", "seconds"), ",.3f", "s",
+                   rival=lambda results: results.best("seconds", among=("joblib", "DBOS"))),
+            Target("CPU seconds (the same, whatever else runs)", limit, _median("ours", "cpu"), ",.3f", "s"),
+            Target(f"time per step at {long:,} steps, x that at {n:,} (linear: 1)", 1.2, linear, ",.2f", "x"),
+            Target("DuckDB imported on that path", 0, _median("ours", "duckdb"), ",.0f"),
+        ],
+    )  # fmt: skip
+
+
+def parallel(quick: bool) -> Workload:
+    """W4."""
+    n, slow_n = (2_000, 200) if quick else (10_000, 1_000)
+    rounds, slow = (3, 1) if quick else (7, 3)
+    params = {"n": n, "width": 100}
+    fewer = {"n": slow_n, "width": 100}
+
+    def per_hundred(results: Results) -> float | None:
+        per_step = results.median("ours", "flushes")
+        return None if per_step is None else per_step * 100
+
+    return Workload(
+        key="W4",
+        title="100 concurrent asynchronous steps that do nothing, each survives loss of power",
+        why_fair="Gathered a hundred at a time. The bare row writes a record a step and flushes once for the hundred.",
+        cases=[
+            Case("bare", "bare", "parallel", params, rounds, count_flushes=1_000),
+            Case("ours", "ours", "parallel", params, rounds, count_flushes=1_000),
+            Case("LangGraph @task", "langgraph", "parallel", fewer, slow, count_flushes=200),
+            Case("DBOS", "dbos", "parallel", fewer, slow, count_flushes=200),
+            Case("joblib", "joblib", "parallel", fewer, slow),
+        ],
+        columns=[
+            Column("per_second", "steps/s", ",.0f"),
+            Column("per_cpu_second", "steps per CPU s", ",.0f"),
+            Column("flushes", "flushes/100", ",.1f", 100),
+        ],
+        bare="per_second",
+        best="per_second",
+        highest=True,
+        targets=[
+            Target("steps per second", 15_000, _median("ours", "per_second"), ",.0f", sense="at least",
+                   rival=_best("per_second", highest=True)),
+            Target("flushes for 100 steps", 5, per_hundred, ",.1f"),
+        ],
+    )  # fmt: skip
+
+
+def cold(quick: bool) -> Workload:
+    """W6, imports."""
+    rounds = 5 if quick else 11
+    return Workload(
+        key="W6",
+        title="imports, in milliseconds",
+        why_fair="A run before each fills the byte code caches. Ours above an IPython shell; peers above Python.",
+        cases=[
+            Case("ours", "ours", "imports", {"warm": 1}, rounds),
+            Case("ours, in a script", "ours", "imports_plain", {}, rounds),
+            Case("joblib", "joblib", "imports", {}, 3),
+            Case("DBOS", "dbos", "imports", {}, 3),
+            Case("LangGraph @task", "langgraph", "imports", {}, 3),
+        ],
+        columns=[
+            Column("import", "import"),
+            Column("extension", "+ %load_ext"),
+            Column("engine", "+ engine"),
+            Column("duckdb", "DuckDB imported", ",.0f"),
+        ],
+        best="engine",
+        targets=[
+            Target("ms for import and %load_ext, above IPython", 20, _median("ours", "extension"), unit="ms"),
+            Target(
+                "ms with the engine, above IPython", 60, _median("ours", "engine"), unit="ms", rival=_best("engine")
+            ),
+            Target("DuckDB imported", 0, _median("ours", "duckdb"), ",.0f"),
+        ],
+    )
+
+
+def opening(quick: bool) -> Workload:
+    """W6, a large log, and memory."""
+    n = 20_000 if quick else 100_000
+    rounds = 3 if quick else 5
+    one = {"n": n, "value": "text200"}
+    many = {"n": n // 100, "runs": 100, "value": "text200"}
+    large = {"n": n, "value": "text1000"}
+    return Workload(
+        key="W6",
+        title=f"a log of {n:,} steps: until the first step has its value; memory to replay all of it",
+        why_fair=(
+            "Imports apart; the page cache is warm. *One run*: it holds all steps, and all of it is verified before "
+            "the first value is handed out. *100 runs*: the steps lie in 100 runs, 99 of them folded; one is resumed."
+        ),
+        cases=[
+            Case("one run", "ours", "resume", one, rounds, "prepare"),
+            Case("100 runs", "ours", "resume", many, rounds, "prepare"),
+            Case("1 KB values", "ours", "resume", large, min(rounds, 3), "prepare"),
+        ],
+        columns=[
+            Column("opened", "log opened, s", ",.3f"),
+            Column("first", "first step, s", ",.3f"),
+            Column("seconds", "all steps, s", ",.3f"),
+            Column("memory", "MB above before"),
+            Column("duckdb", "DuckDB imported", ",.0f"),
+        ],
+        targets=[
+            Target("first step, all steps in one run", 0.1, _median("one run", "first"), ",.3f", "s"),
+            Target("first step, the steps in 100 runs", 0.1, _median("100 runs", "first"), ",.3f", "s"),
+            Target(f"MB to replay {n:,} steps of 1 KB", 100, _median("1 KB values", "memory"), ",.0f", "MB"),
+        ],
+    )
+
+
+def all_workloads(quick: bool) -> list[Workload]:
+    """Every workload, in order."""
+    return [
+        steps_process(quick),
+        steps_flushed(quick),
+        larger_results("text10000", "a 10 KB string", 100 if quick else 300, quick),
+        larger_results("array", "a 1 MB array of random bytes", 15 if quick else 40, quick),
+        resume(quick),
+        parallel(quick),
+        cold(quick),
+        opening(quick),
+    ]
