@@ -162,6 +162,20 @@ def test_functions_of_real_cells_have_evidence():
     assert explain(digests[0], digests[2]) == "the body of `clean` changed"
 
 
+def test_names_are_said_without_module_although_the_wrapper_has_another(tmp_path: Path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    (tmp_path / "local_wrappers.py").write_text(
+        "import functools\nLIMIT = 1\ndef timed(fn):\n    @functools.wraps(fn)\n"
+        "    def wrapper(): return fn() + LIMIT\n    return wrapper\n",
+        encoding="utf-8",
+    )
+
+    found = parts("from local_wrappers import timed\nPROMPT = 'x'\n@timed\ndef f(): return PROMPT")
+
+    assert found.keys() == {"code", "wrapper:timed.<locals>.wrapper", "var:PROMPT", "var:local_wrappers.LIMIT"}
+
+
 # What is reached
 
 
@@ -170,6 +184,12 @@ def test_local_helpers_count_however_deep():
 
     assert parts(cell.format(1)).keys() == {"code", "fn:clean", "fn:trim"}
     assert why(cell.format(1), cell.format(2)) == "the body of `trim` changed"
+
+
+def test_a_chain_of_helpers_may_be_longer_than_pythons_stack():
+    cell = "def h0(): return {}\n" + "".join(f"def h{n}(): return h{n - 1}()\n" for n in range(1, 1200))
+
+    assert why(cell.format(1), cell.format(2), "h1199") == "the body of `h0` changed"
 
 
 def test_functions_that_call_each_other_have_evidence():

@@ -10,6 +10,7 @@ from __future__ import annotations
 import builtins
 import functools
 import threading
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from types import FunctionType, MethodType, ModuleType
@@ -49,8 +50,9 @@ class _Walk:
     """One walk over what a function reaches."""
 
     at_start: bool
-    home: dict[str, Any] | None = None
+    home: dict[str, Any] | None
     """Globals of the function itself: names of these are said without their module."""
+    waiting: deque[tuple[str, Any, str]] = field(default_factory=deque)
     parts: dict[str, str] = field(default_factory=dict)
     not_comparable: dict[str, str] = field(default_factory=dict)
     seen: set[int] = field(default_factory=set)
@@ -101,7 +103,7 @@ class EvidenceBook:
             known = self._known.get(key)
             if known is not None:
                 return known[1]
-            walk = _Walk(at_start)
+            walk = _Walk(at_start, _globals_of(inside[-1]))
             evidence = self._look(walk, inside)
             if not walk.moves:
                 self._known[key] = (anchors, evidence)
@@ -112,6 +114,8 @@ class EvidenceBook:
             name = each.__code__.co_qualname if isinstance(each, FunctionType) else name_of(each)
             self._visit(walk, f"wrapper:{name}", each)
         self._visit(walk, "code", inside[-1])
+        while walk.waiting:  # the nearest first; and a stack of calls would end at Python's limit
+            self._expand(walk, *walk.waiting.popleft())
         parts = dict(sorted(walk.parts.items()))
         return Evidence(short("\n".join(f"{k}={v}" for k, v in parts.items())), parts, walk.not_comparable)
 
@@ -147,6 +151,10 @@ class EvidenceBook:
         Returns:
             22 characters, or ``None`` if there is nothing of the kind.
         """
+        if type(function) is FunctionType and not (
+            function.__defaults__ or function.__kwdefaults__ or function.__closure__ or function.__dict__
+        ):
+            return None  # most steps, and asked for at each call
         with self._lock:
             items = list(self._bound(function, set()))
         return text_digest("\n".join(items)) if items else None
@@ -154,23 +162,22 @@ class EvidenceBook:
     # What is reached from a function.
 
     def _visit(self, walk: _Walk, key: str, value: Any, carried: str = "") -> None:
-        """Add one function or class, and what it reaches."""
-        if id(value) in walk.seen:
-            return
-        walk.seen.add(id(value))
+        """Note one function or class to be added, unless it was met before."""
+        if id(value) not in walk.seen:
+            walk.seen.add(id(value))
+            walk.waiting.append((key, value, carried))
+
+    def _expand(self, walk: _Walk, key: str, value: Any, carried: str) -> None:
+        """Add one function or class, and note what it reaches."""
         local = self.place.holds(value)
         own = self._read(value) if local else Own(short(name_of(value)))
         walk.parts[key] = short(f"{own.digest}\n{carried}") if carried else own.digest
         for base in value.__bases__ if local and isinstance(value, type) else ():
             if self.place.holds(base):
                 self._visit(walk, f"cls:{base.__qualname__}", base)
-        if not local:
-            return
-        namespace = value.__globals__ if isinstance(value, FunctionType) else globals_of(value)
+        namespace = _globals_of(value) if local else None
         if namespace is None:
             return
-        if walk.home is None:
-            walk.home = namespace
         for name in sorted(own.reads, key=lambda name: (not is_code(namespace.get(name)), name)):
             self._name(walk, namespace, name, own)  # code first, so that a function is called by its own name
 
@@ -180,7 +187,7 @@ class EvidenceBook:
         if known is None:
             own = of_function(value) if isinstance(value, FunctionType) else of_class(value)
             known = self._own[id(subject)] = (subject, own)
-            namespace = value.__globals__ if isinstance(value, FunctionType) else globals_of(value)
+            namespace = _globals_of(value)
             free = value.__code__.co_freevars if isinstance(value, FunctionType) else ()
             for name in own.changes.difference(free):
                 if namespace is not None:
@@ -315,6 +322,12 @@ class EvidenceBook:
             return digest(value)
         except Exception:  # it has no digest, or is an object that cannot even be looked at
             return f"?{type(value).__qualname__}"
+
+
+def _globals_of(value: Any) -> dict[str, Any] | None:
+    if isinstance(value, FunctionType):
+        return value.__globals__
+    return globals_of(value) if isinstance(value, type) else None
 
 
 def _functions_in(value: Any) -> list[tuple[str, Any]]:
