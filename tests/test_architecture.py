@@ -26,6 +26,7 @@ FLOORS: list[set[str]] = [
     # 3: acting
     {
         *("context", "identity", "turnstile", "outputs", "execution", "runner", "api", "client"),
+        *("attempt", "blame", "ending", "flushing", "hidden", "payloads", "stats", "steps"),
         *("binding", "cancelling", "inputs", "opening", "options", "running", "timers", "diagnose"),
     },
     # 4: model and tool calls become steps
