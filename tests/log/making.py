@@ -74,7 +74,7 @@ def run_whole(log: EventLog, branch: str = "b1", steps: int = 3, **fields: Any) 
     """A whole execution, completed; its id."""
     writer = begin(log, branch, **fields)
     for number in range(steps):
-        step(writer, number)
+        step(writer, number, n=number)
     end(writer)
     return writer.execution
 
