@@ -17,8 +17,8 @@ from typing import Any, Literal, TypeVar, cast, overload
 from jupyter_durable import clock
 from jupyter_durable.binding import binder
 from jupyter_durable.context import current
-from jupyter_durable.log.base import EventLog
 from jupyter_durable.errors import NotInRun, UsageError
+from jupyter_durable.log.base import EventLog
 from jupyter_durable.retry import RetryPolicy
 from jupyter_durable.runner import run_async, run_sync
 from jupyter_durable.running import RunContext
@@ -99,19 +99,20 @@ def step(
     42
     """
     if fn is None:
-        options = dict(
-            name=name, retries=retries, backoff=backoff, timeout=timeout, retry_on=retry_on, pure=pure, rerun=rerun,
-            at_most_once=at_most_once, key=key, mutates=mutates, files=files, outputs=outputs, version=version,
+        again: Any = step
+        return lambda decorated: again(
+            decorated, name=name, retries=retries, backoff=backoff, timeout=timeout, retry_on=retry_on, pure=pure,
+            rerun=rerun, at_most_once=at_most_once, key=key, mutates=mutates, files=files, outputs=outputs,
+            version=version,
         )  # fmt: skip
-        return lambda decorated: step(decorated, **cast("Any", options))
     if isinstance(fn, (staticmethod, classmethod)):
         raise UsageError("Put `@staticmethod` or `@classmethod` above `@step`, not below it.")
     if not callable(fn):
         raise UsageError(f"`@step` goes on a function; this is a `{type(fn).__qualname__}`.")
     if inspect.isgeneratorfunction(fn) or inspect.isasyncgenfunction(fn):
         raise UsageError(
-            f"`{_name_of(fn)}` is a generator: what it yields later cannot be recorded as the result of a step. Return a "
-            f"list, or make a step of what produces one item."
+            f"`{_name_of(fn)}` is a generator: what it yields later cannot be recorded as the result of a step. Return "
+            f"a list, or make a step of what produces one item."
         )
     if rerun not in ("ask", "always", "reuse"):
         raise UsageError(f'`rerun` is "ask", "always" or "reuse", not {rerun!r}.')
@@ -119,7 +120,7 @@ def step(
         fn=fn,
         name=name or _name_of(fn),
         bind=binder(fn),
-        is_async=inspect.iscoroutinefunction(fn) or inspect.iscoroutinefunction(getattr(fn, "__call__", None)),
+        is_async=inspect.iscoroutinefunction(fn) or inspect.iscoroutinefunction(type(fn).__call__),
         policy=RetryPolicy(retries=retries, backoff=backoff, timeout=timeout, retry_on=retry_on),
         pure=pure,
         at_most_once=at_most_once,
@@ -216,7 +217,8 @@ class Durable:
         Args:
             name: name of the run in its log. A completed run of the same name is replayed; give it another name, or
                 ``fresh=True``, for a new one.
-            log: directory of the log, or an open log; default ``.durable`` beside the script (or ``JUPYTER_DURABLE_LOG``).
+            log: directory of the log, or an open log; default ``JUPYTER_DURABLE_LOG``, or ``.durable`` beside the
+                script.
             fresh: start a new branch with nothing reused.
             from_step: keep what is before this step, execute the rest again.
             strict: make any difference an error.
@@ -261,11 +263,16 @@ class Durable:
 
 @functools.lru_cache(maxsize=1024)
 def _spec_of(fn: Callable[..., Any]) -> StepSpec:
-    return cast("StepSpec", step(fn).__durable_spec__)
+    made: Any = step(fn)
+    return cast("StepSpec", made.__durable_spec__)
+
+
+def _no_arguments(_args: tuple[Any, ...], _kwargs: dict[str, Any]) -> tuple[list[str], list[Any]]:
+    return [], []
 
 
 def _helper_spec(name: str, kind: str, fn: Callable[[], Any]) -> StepSpec:
-    return StepSpec(fn, name, lambda args, kwargs: ([], []), False, RetryPolicy(), kind=kind, outputs=False)
+    return StepSpec(fn, name, _no_arguments, False, RetryPolicy(), kind=kind, outputs=False)
 
 
 _NOW = _helper_spec("durable.now", "now", clock.now)

@@ -41,9 +41,28 @@ class Attempt:
     """See the module."""
 
     __slots__ = (
-        "arguments", "begun", "body", "call", "dead", "entry", "execution", "failures", "globals_before", "key", "outputs",
-        "retried", "row", "seq", "shown", "spec", "thread", "tries", "values_before", "watched", "why",
-    )  # fmt: skip
+        "arguments",
+        "begun",
+        "body",
+        "call",
+        "dead",
+        "entry",
+        "execution",
+        "failures",
+        "globals_before",
+        "key",
+        "outputs",
+        "retried",
+        "row",
+        "seq",
+        "shown",
+        "spec",
+        "thread",
+        "tries",
+        "values_before",
+        "watched",
+        "why",
+    )
 
     def __init__(
         self,
@@ -136,9 +155,9 @@ class Attempt:
             return
         execution.sealed = message
         raise errors.HiddenEffectError(
-            f"{execution.place_of_run()}, step {self.call.label}: it would read what a replayed step had changed on its "
-            f"first run, and replay does not repeat such changes: {message} Nothing was executed. Let that step return "
-            f"what it changes, use what it returns, and run the cell again.",
+            f"{execution.place_of_run()}, step {self.call.label}: it would read what a replayed step had changed on "
+            f"its first run, and replay does not repeat such changes: {message} Nothing was executed. Let that step "
+            f"return what it changes, use what it returns, and run the cell again.",
             step=self.call.name, **execution.where,
         )  # fmt: skip
 
@@ -199,10 +218,10 @@ class Attempt:
         self._over("not stored", now() - self.begun)
         execution.sealed = f"the value of step `{self.call.name}` could not be stored."
         return UnstorableValue(
-            f"{execution.place_of_run()}, step {self.call.label} (step {self.seq}): the step was executed and its effect "
-            f"DID happen, but its value cannot be stored: {error} A plainer form was saved. It will not be executed again "
-            f"by itself; the next run asks what to do, and `%durable settle {self.seq} salvage|value EXPRESSION|rerun|fail` "
-            f"answers.",
+            f"{execution.place_of_run()}, step {self.call.label} (step {self.seq}): the step was executed and its "
+            f"effect DID happen, but its value cannot be stored: {error} A plainer form was saved. It will not be "
+            f"executed again by itself; the next run asks what to do, and `%durable settle {self.seq} salvage|value "
+            f"EXPRESSION|rerun|fail` answers.",
             **{**error.facts, **execution.where, "step": self.call.name, "number": self.seq},
         )
 

@@ -34,7 +34,7 @@ class Place:
 
     def child(self, what: str) -> Place:
         """The place of a task or thread; ``what`` is its function and the digest of its arguments."""
-        what = what.replace("/", "∕").replace(".", "·")
+        what = what.replace("/", "|").replace(".", ",")
         k = self._children.get(what, 0)
         self._children[what] = k + 1
         element = f"{what}.{k}"
@@ -129,7 +129,7 @@ class Branch:
 class Stop:
     """Nothing may be executed before a person has decided."""
 
-    error: type[errors.ReplayError] | type[errors.ValueNotStored]
+    error: type[errors.ReplayError | errors.ValueNotStored]
     message: str
     entries: tuple[Entry, ...] = ()
 

@@ -204,7 +204,7 @@ def find_branch(log: EventLog, run: str, name: str = "") -> BranchView:
     if not name:
         started = {record.header.execution: record.started for record in log.executions(run)}
         return max(branches, key=lambda b: started[b.executions[-1].header.execution])
-    found = next((b for b in branches if b.name == name or b.branch == name), None)
+    found = next((b for b in branches if name in (b.name, b.branch)), None)
     if found is None:
         raise errors.UsageError(f"The run has no branch `{name}`. Its branches: {', '.join(b.name for b in branches)}.")
     return found

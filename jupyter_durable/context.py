@@ -1,6 +1,7 @@
 """Which run the code that is executing right now belongs to, and at which place of it.
 
-Words of the public API ask here for the current `Frame`; a call that finds none is not in a durable run and simply runs.
+Words of the public API ask here for the current `Frame`; a call that finds none is not in a durable run, and simply
+runs.
 """
 
 from __future__ import annotations

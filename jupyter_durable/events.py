@@ -209,10 +209,14 @@ class Event(Struct, frozen=True, kw_only=True, tag_field="type"):
 
 
 class ExecutionStarted(Event, frozen=True, kw_only=True, tag="execution_started"):
+    """The first line of an execution."""
+
     data: ExecutionHeader
 
 
 class ExecutionEnded(Event, frozen=True, kw_only=True, tag="execution_ended"):
+    """The last line of an execution that was not killed."""
+
     data: Outcome
 
 
@@ -238,6 +242,8 @@ class StepStarted(Event, frozen=True, kw_only=True, tag="step_started"):
 
 
 class StepCompleted(Event, frozen=True, kw_only=True, tag="step_completed"):
+    """The body has run, and this is its value."""
+
     step: int
     """``seq`` of its StepStarted, in the same execution."""
     data: Payload
@@ -300,10 +306,14 @@ class StepSettled(Event, frozen=True, kw_only=True, tag="step_settled"):
 
 
 class Decided(Event, frozen=True, kw_only=True, tag="decided"):
+    """A person decided about finished steps after an edit."""
+
     data: Decision
 
 
 class Noticed(Event, frozen=True, kw_only=True, tag="noticed"):
+    """The user was told something, perhaps about a step."""
+
     step: int = -1
     data: Notice
 

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from jupyter_durable import clock, errors, payloads
 from jupyter_durable.blame import mark_failure
 from jupyter_durable.call import Adopt, Branch, Call, Place, Recorded, Stop, Verdict
+from jupyter_durable.ending import outcome_of, unasked
 from jupyter_durable.events import (
     Adopted,
     ExecutionEnded,
@@ -27,7 +28,6 @@ from jupyter_durable.events import (
     StepInterrupted,
     TimerFired,
 )
-from jupyter_durable.ending import outcome_of, unasked
 from jupyter_durable.evidence import EvidenceBook
 from jupyter_durable.flushing import GroupFlush
 from jupyter_durable.hidden import Stale
@@ -187,8 +187,8 @@ class Execution:
             self.stop(
                 Stop(
                     errors.DecisionNeeded,
-                    f"{reason[:1].upper()}{reason[1:]}, and steps were already executed on this branch in this execution. "
-                    f"Run the cell again: it goes on, on a new branch, from here.",
+                    f"{reason[:1].upper()}{reason[1:]}, and steps were already executed on this branch in this "
+                    f"execution. Run the cell again: it goes on, on a new branch, from here.",
                 )
             )
         writer, self.header, self.replay = self._branch_off(self, reason)
@@ -221,8 +221,7 @@ class Execution:
         """Return what an entry holds, or raise what it holds."""
         try:
             if entry.state == "completed":
-                assert entry.payload is not None
-                return payloads.read(entry.payload, self.log)
+                return payloads.read(payloads.of(entry, self.log), self.log)
             if entry.error is None:
                 raise errors.InDoubtError(
                     f"{self.place_of_run()}: {entry.label} was settled as failed by a person.",
@@ -255,7 +254,7 @@ class Execution:
 
     def adopt(self, entry: Entry, call: Call, why: str) -> None:
         """Write down that a result was taken over from the branch of origin."""
-        self.append(adoption(entry, call.key, why))
+        self.append(adoption(entry, call.key, why, self.log))
         for notice in entry.notices:
             self.append(Noticed(at=clock.now(), step=self.writer.head.seq, data=notice))
 
@@ -402,11 +401,12 @@ class Execution:
         return self._closed.wait(seconds)
 
 
-def adoption(entry: Entry, key: Key, why: str) -> StepAdopted:
+def adoption(entry: Entry, key: Key, why: str, log: EventLog) -> StepAdopted:
     """The event of taking an entry over, under a key of the new branch."""
     source = entry.adopted or Adopted(execution=entry.execution, seq=entry.end)
+    payload = payloads.of(entry, log) if entry.state == "completed" else None
     return StepAdopted(
         at=clock.now(), name=key.name, digest=key.digest, n=key.n, scope=key.scope, evidence=entry.evidence,
         kind=entry.kind, pure=entry.pure, why=why,
-        data=Adopted(execution=source.execution, seq=source.seq, payload=entry.payload, error=entry.error),
+        data=Adopted(execution=source.execution, seq=source.seq, payload=payload, error=entry.error),
     )  # fmt: skip

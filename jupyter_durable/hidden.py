@@ -44,9 +44,9 @@ def changed_arguments(step: str, before: dict[str, str], after: dict[str, str]) 
         kind="mutated_argument",
         names=changed,
         message=(
-            f"step `{step}` changed its argument {which} in place; on replay its body does not run and the change is not "
-            f"repeated. Return the new value and use what the step returns, or declare `@step(mutates=[...])` if nothing "
-            f"reads the change."
+            f"step `{step}` changed its argument {which} in place; on replay its body does not run and the change is "
+            f"not repeated. Return the new value and use what the step returns, or declare `@step(mutates=[...])` if "
+            f"nothing reads the change."
         ),
     )
 
@@ -61,8 +61,8 @@ def changed_globals(step: str, before: dict[str, str], namespace: dict[str, Any]
         kind="mutated_global",
         names=changed,
         message=(
-            f"step `{step}` changed the notebook variable {which}, which is read elsewhere; on replay its body does not run "
-            f"and the change is not repeated. Return the value and assign it in the cell."
+            f"step `{step}` changed the notebook variable {which}, which is read elsewhere; on replay its body does "
+            f"not run and the change is not repeated. Return the value and assign it in the cell."
         ),
     )
 

@@ -359,7 +359,8 @@ class History:
 
     def _outer(self) -> set[str]:
         scopes: set[str] = set()
-        for scope in self.scopes:
+        for each in self.scopes:
+            scope = each
             while scope and scope not in scopes:
                 scopes.add(scope)
                 scope = parent_scope(scope)

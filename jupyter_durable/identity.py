@@ -88,6 +88,7 @@ class TaskFactory:
             self._make = self.previous or _plain_task
 
     def __call__(self, loop: asyncio.AbstractEventLoop, coro: Any, **options: Any) -> Any:
+        """Make a task; asyncio calls this."""
         frame = current()
         if frame is None or frame.execution.ended or _made_by_wait_for():
             return self._make(loop, coro, **options)
@@ -117,7 +118,7 @@ def _made_by_wait_for() -> bool:
     """On 3.11 ``wait_for`` makes a task where later versions make none: it must not count as a place."""
     if sys.version_info >= (3, 12):
         return False
-    caller: Any = sys._getframe(2)  # noqa: SLF001 - the documented way to see the caller
+    caller: Any = sys._getframe(2)
     for _ in range(5):
         if caller is None:
             return False
@@ -145,11 +146,12 @@ class Patches:
                 timers.install()
             self._users += 1
             if loop is not None:
-                _, factory, users = self._loops.get(id(loop), (loop, None, 0))
-                if factory is None or loop.get_task_factory() is not factory:
-                    factory = TaskFactory(loop)
-                    loop.set_task_factory(factory)
-                self._loops[id(loop)] = (loop, factory, users + 1)
+                known = self._loops.get(id(loop))
+                users = known[2] if known is not None else 0
+                if known is None or loop.get_task_factory() is not known[1]:
+                    known = (loop, TaskFactory(loop), users)
+                    loop.set_task_factory(known[1])
+                self._loops[id(loop)] = (loop, known[1], users + 1)
 
     def uninstall(self, loop: asyncio.AbstractEventLoop | None) -> None:
         """Undo one `install`; what somebody else has put over ours is left alone."""
@@ -176,7 +178,7 @@ class Patches:
             threading.Thread.start = _thread_start  # type: ignore[method-assign]
         if ThreadPoolExecutor.submit is not _submit:
             self._submit = _original_submit = ThreadPoolExecutor.submit
-            ThreadPoolExecutor.submit = _submit  # type: ignore[method-assign]
+            ThreadPoolExecutor.submit = _submit  # type: ignore[method-assign,assignment]
 
 
 _original_start: Any = threading.Thread.start

@@ -76,7 +76,8 @@ def restore(
     if any(name not in header.values for name in changed):
         return None
     for name in changed:
-        old, today = value(header.values[name]), namespace.get(name)
+        old: Any = value(header.values[name])
+        today: Any = namespace.get(name)
         if type(old) is type(today) and isinstance(today, list | bytearray):
             today[:] = old
         elif type(old) is type(today) and isinstance(today, dict | set):

@@ -134,9 +134,9 @@ def _refuse_stalled(spec: RunSpec, view: BranchView, own: History) -> None:
         return
     doubtful = [entry.label for entry in own.entries.values() if entry.state == "open"]
     raise errors.DecisionNeeded(
-        f"Run `{spec.name}`, branch `{view.name}`: the last {own.stalled_now} executions died before any step came to an "
-        f"end{' in ' + ', '.join(doubtful) if doubtful else ''}. Running it again would do the same. Find what kills the "
-        f"kernel (memory, a signal), then say `%durable decide rerun {spec.name}` to go on.",
+        f"Run `{spec.name}`, branch `{view.name}`: the last {own.stalled_now} executions died before any step came to "
+        f"an end{' in ' + ', '.join(doubtful) if doubtful else ''}. Running it again would do the same. Find what "
+        f"kills the kernel (memory, a signal), then say `%durable decide rerun {spec.name}` to go on.",
         run=spec.name, branch=view.name, steps=doubtful,
     )  # fmt: skip
 
@@ -243,7 +243,7 @@ def _branch_off(execution: Execution, reason: str) -> tuple[Writer, ExecutionHea
     for entry in served:
         if entry.state not in ("completed", "failed"):
             continue
-        event = adoption(entry, entry.key, "the same before the first difference")
+        event = adoption(entry, entry.key, "the same before the first difference", log)
         own.apply(writer.append(event), event)
     replay = Replay(own, old.own, old.policy)
     for entry in own.entries.values():

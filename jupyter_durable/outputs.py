@@ -1,7 +1,7 @@
 """Records what the body of a step prints and displays, and shows it again on replay.
 
-While a durable cell lives, the ``write`` of stdout and stderr and the ``publish`` of IPython's display publisher look at
-the frame of the code that calls them. Code outside of a step's body costs one look; nothing costs anything where
+While a durable cell lives, ``write`` of stdout and stderr and ``publish`` of IPython's display publisher look at the
+frame of the code that calls them. Code outside of a step's body costs one look; nothing costs anything where
 nothing is written.
 """
 
@@ -130,12 +130,19 @@ def _publisher(original: Callable[..., Any]) -> Callable[..., Any]:
 
 def _sinks(frame: Frame) -> Iterator[list[OutputItem]]:
     """The step whose body writes, and the steps around it: on replay the outermost one speaks for all of them."""
-    outputs = frame.outputs
-    while outputs is not None:
-        yield outputs
+    sink, call = frame.outputs, frame.step
+    while sink is not None:
+        yield sink
+        place = call.place if call is not None else None
+        while place is not None and not place.is_step:
+            place = place.parent
         attempts = list(frame.execution.in_flight.values())
-        around = next((attempt.frame for attempt in attempts if attempt.outputs is outputs), None)
-        outputs = around.outputs if around is not None else None
+        around = next(
+            (a for a in attempts if place is not None and a.body is not None and a.body._place is place), None
+        )
+        if around is None:
+            return
+        sink, call = around.outputs, around.call
 
 
 def add_text(sink: list[OutputItem], kind: Literal["stdout", "stderr"], text: str) -> None:

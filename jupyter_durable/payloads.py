@@ -7,7 +7,8 @@ from typing import Any
 import msgspec
 
 from jupyter_durable.errors import UnstorableValue
-from jupyter_durable.events import ErrorInfo, Payload
+from jupyter_durable.events import ErrorInfo, Payload, StepCompleted
+from jupyter_durable.history import Entry
 from jupyter_durable.log.base import EventLog, Writer
 from jupyter_durable.values import Encoded, decode, describe_error
 
@@ -32,8 +33,8 @@ def write(encoded: Encoded, writer: Writer) -> Payload:
     size = len(text) + sum(map(len, blobs.values()))
     if size > LARGEST:
         raise UnstorableValue(
-            f"The value has {size / 2**20:.0f} MB, and {LARGEST / 2**20:.0f} MB are the most that a log takes. Write it "
-            f"to a file inside the step and return the path.",
+            f"The value has {size / 2**20:.0f} MB, and {LARGEST / 2**20:.0f} MB are the most that a log takes. Write "
+            f"it to a file inside the step and return the path.",
             path="result", type="value", advice="return a path",
         )  # fmt: skip
     for content in blobs.values():
@@ -41,6 +42,17 @@ def write(encoded: Encoded, writer: Writer) -> Payload:
     if len(text) > INLINE:
         return Payload(codec=encoded.codec, blob=writer.put_blob(text), blobs=tuple(blobs), size=size)
     return Payload(codec=encoded.codec, data=msgspec.Raw(text), blobs=tuple(blobs), size=size)
+
+
+def of(entry: Entry, log: EventLog) -> Payload:
+    """The stored value of a completed entry; read again where a long history was read without values."""
+    payload = entry.payload
+    assert payload is not None
+    if payload.data is msgspec.UNSET and payload.blob is None:
+        event = log.reload(entry.execution, entry.end).event
+        assert isinstance(event, StepCompleted)
+        return event.data
+    return payload
 
 
 def read(payload: Payload, log: EventLog) -> Any:

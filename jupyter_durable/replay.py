@@ -74,7 +74,7 @@ class Replay:
         self.match.serve(self.own, entry)
         if self.source is not None:
             self._retrace(self.source, entry, call.place)
-        if entry.state == "completed" or entry.state == "cancelled":
+        if entry.state in ("completed", "cancelled"):
             return Recorded(entry, "taken over from another branch" if entry.adopted else "recorded")
         if entry.state == "not_stored":
             return _not_stored(entry)
@@ -333,8 +333,8 @@ def _not_stored(entry: Entry) -> Stop:
     return Stop(
         errors.ValueNotStored,
         f"{entry.label} has run and its effect did happen, but its value was not stored: {reason} It is not executed "
-        f"again by itself. Say what to do: `%durable settle {entry.begun} salvage` (use the plainer form that was saved), "
-        f"`%durable settle {entry.begun} value EXPRESSION`, `%durable settle {entry.begun} rerun`, or "
+        f"again by itself. Say what to do: `%durable settle {entry.begun} salvage` (use the plainer form that was "
+        f"saved), `%durable settle {entry.begun} value EXPRESSION`, `%durable settle {entry.begun} rerun`, or "
         f"`%durable settle {entry.begun} fail`.",
         (entry,),
     )

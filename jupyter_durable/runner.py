@@ -11,7 +11,7 @@ import asyncio
 import signal
 import threading
 from collections.abc import Coroutine
-from typing import Any
+from typing import Any, cast
 
 from jupyter_durable import clock, errors, outputs
 from jupyter_durable.attempt import Attempt
@@ -34,11 +34,11 @@ def run_sync(frame: Frame, spec: StepSpec, args: tuple[Any, ...], kwargs: dict[s
     call, names, values = prepare(frame, spec, args, kwargs)
     verdict = execution.ask(call)
     if type(verdict) is not Execute:
-        entry = verdict.entry  # type: ignore[union-attr]
-        if entry.outputs:
-            _emit(execution, entry)
-        execution.mark_passed(entry)
-        return _hand_out(execution, call, verdict, names, values)  # type: ignore[arg-type]
+        assert isinstance(verdict, Recorded | Adopt)
+        if verdict.entry.outputs:
+            _emit(execution, verdict.entry)
+        execution.mark_passed(verdict.entry)
+        return _hand_out(execution, call, verdict, names, values)
     attempt = Attempt(execution, spec, call, verdict, names, values)
     while True:
         body = attempt.intend()
@@ -63,9 +63,9 @@ def run_async(frame: Frame, spec: StepSpec, args: tuple[Any, ...], kwargs: dict[
     """Call an asynchronous step inside of a run. Its identity is taken, and decided about, now, before any await."""
     call, names, values = prepare(frame, spec, args, kwargs)
     verdict = frame.execution.ask(call)
-    driver = _drive(frame.execution, spec, call, verdict, names, values, args, kwargs)
+    driver: Any = _drive(frame.execution, spec, call, verdict, names, values, args, kwargs)
     driver.__name__, driver.__qualname__ = spec.name, getattr(spec.fn, "__qualname__", spec.name)
-    return driver
+    return cast("Coroutine[Any, Any, Any]", driver)
 
 
 async def _drive(
@@ -143,7 +143,7 @@ def _in_time(attempt: Attempt, args: tuple[Any, ...], kwargs: dict[str, Any]) ->
             attempt.execution.notice(attempt.seq, Notice(kind="note", message=message))
         return value
 
-    def ring(signum: int, frame: Any) -> None:
+    def ring(_signum: int, _frame: Any) -> None:
         raise _timed_out(spec)
 
     before = signal.signal(signal.SIGALRM, ring)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import sys
 from contextvars import Token
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import Any, Self
 
 from jupyter_durable.context import CURRENT, Frame, current
 from jupyter_durable.errors import UsageError
@@ -32,6 +33,24 @@ def log_directory(beside: str = "") -> str:
     return str(folder / ".durable")
 
 
+logger = logging.getLogger("jupyter_durable")
+
+
+def _tell(execution: Execution, *, again: bool) -> None:
+    """Say what the user must not miss; a script has no summary line."""
+    stats = execution.stats
+    for notice in stats.notices:
+        logger.warning("%s: %s", execution.place_of_run(), notice)
+    if again and stats.replayed and not stats.live:
+        logger.warning(
+            "%s had completed before: all %d steps were replayed from history. `fresh=True`, or another name, begins "
+            "anew.",
+            execution.place_of_run(),
+            stats.replayed,
+        )
+    logger.info("%s: %d steps, %d replayed, %d new", execution.place_of_run(), stats.steps, stats.replayed, stats.live)
+
+
 class RunContext:
     """What ``durable.run`` returns: a context manager, synchronous and asynchronous."""
 
@@ -45,12 +64,12 @@ class RunContext:
         """The live execution, inside of the block."""
         self._token: Token[Frame | None] | None = None
 
-    def _begin(self, loop: asyncio.AbstractEventLoop | None) -> RunContext:
+    def _begin(self, loop: asyncio.AbstractEventLoop | None) -> Self:
         frame = current()
         if frame is not None and not frame.execution.ended:
             raise UsageError(
-                f"Run `{self.name}` was begun inside of run `{frame.execution.run_name}`: a run cannot hold another one. "
-                f"Call the inner part as a step."
+                f"Run `{self.name}` was begun inside of run `{frame.execution.run_name}`: a run cannot hold another "
+                f"one. Call the inner part as a step."
             )
         script = getattr(sys.modules.get("__main__"), "__file__", "") or ""
         spec = RunSpec(
@@ -68,11 +87,13 @@ class RunContext:
             CURRENT.reset(self._token)
         except ValueError:
             CURRENT.set(None)  # the block was left in another context than it was entered in
+        again = self.execution.replay.own.completed_branch()
         self.execution.end(error)
+        _tell(self.execution, again=again)
         if not self.execution.draining:
             self.execution.log.fold()
 
-    def __enter__(self) -> RunContext:
+    def __enter__(self) -> Self:
         try:
             loop: asyncio.AbstractEventLoop | None = asyncio.get_running_loop()
         except RuntimeError:
@@ -82,7 +103,7 @@ class RunContext:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
         self._end(error)
 
-    async def __aenter__(self) -> RunContext:
+    async def __aenter__(self) -> Self:
         return self._begin(asyncio.get_running_loop())
 
     async def __aexit__(

@@ -89,8 +89,8 @@ def prepare(
 def _refuse(execution: Execution, spec: StepSpec) -> None:
     if execution.pid != os.getpid():
         raise errors.UsageError(
-            f"Step `{spec.name}` was called in a child process of {execution.place_of_run()}. A child process never writes "
-            f"the log: return the value from the child, and call the step in the kernel's process.",
+            f"Step `{spec.name}` was called in a child process of {execution.place_of_run()}. A child process never "
+            f"writes the log: return the value from the child, and call the step in the kernel's process.",
             step=spec.name,
         )
     if execution.ended:
@@ -100,7 +100,7 @@ def _refuse(execution: Execution, spec: StepSpec) -> None:
             step=spec.name,
         )
     raise UnstorableValue(
-        f"{execution.place_of_run()}, step `{spec.name}`: {spec.refused} It was not executed. Return plain data instead, and "
-        f"make such objects inside the step or outside of steps.",
+        f"{execution.place_of_run()}, step `{spec.name}`: {spec.refused} It was not executed. Return plain data "
+        f"instead, and make such objects inside the step or outside of steps.",
         step=spec.name, **execution.where,
     )  # fmt: skip

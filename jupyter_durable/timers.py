@@ -37,7 +37,7 @@ async def sleep(delay: float, result: Any = None) -> Any:
 
 def install() -> None:
     """Put it in the place of the ordinary one."""
-    asyncio.sleep = asyncio.tasks.sleep = sleep  # type: ignore[assignment]
+    asyncio.sleep = asyncio.tasks.sleep = sleep
 
 
 def uninstall() -> None:

@@ -32,11 +32,12 @@ class Omitted:
     def __getitem__(self, key: object) -> NoReturn:
         self._refuse("its items")
 
-    def __call__(self, *args: object, **kwargs: object) -> NoReturn:
+    def __call__(self, *_args: object, **_kwargs: object) -> NoReturn:
+        """Refuse: there is nothing to call."""
         self._refuse("its call")
 
     def _refuse(self, what: str) -> NoReturn:
         raise AttributeError(
-            f"This `{self.__dict__.get('_type_name', 'object')}` was not stored in the log, so {what} is not there. Make the "
-            f"object inside the step that needs it."
+            f"This `{self.__dict__.get('_type_name', 'object')}` was not stored in the log, so {what} is not there. "
+            f"Make the object inside the step that needs it."
         )

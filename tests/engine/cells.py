@@ -99,6 +99,4 @@ class Kernel:
     def _compile(self, source: str, tree: ast.Module | None = None) -> Any:
         filename = f"<cell {next(_number)}>"
         linecache.cache[filename] = (len(source), None, source.splitlines(keepends=True), filename)
-        return compile(
-            tree if tree is not None else source, filename, "exec", flags=ast.PyCF_ALLOW_TOP_LEVEL_AWAIT
-        )
+        return compile(tree if tree is not None else source, filename, "exec", flags=ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)

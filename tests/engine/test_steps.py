@@ -151,7 +151,8 @@ def test_a_body_is_tried_again_as_often_as_its_policy_says(log: MortalLog) -> No
     waits: list[float] = []
 
     class NoWait(clock.SystemClock):
-        sleep = staticmethod(waits.append)
+        def sleep(self, seconds: float) -> None:  # type: ignore[override]
+            waits.append(seconds)
 
     @step(retries=3, backoff=2.0)
     def flaky() -> int:
@@ -187,6 +188,7 @@ def test_an_exception_that_is_not_worth_it_is_not_retried(log: MortalLog) -> Non
 
 def test_a_second_attempt_reuses_the_inner_steps_of_the_first(log: MortalLog) -> None:
     """Rule 11: only what failed is done again."""
+
     @step(retries=1, backoff=0.0)
     def agent() -> int:
         first = double(10)
