@@ -14,7 +14,7 @@ import threading
 from types import FrameType
 from typing import Any, Literal
 
-from jupyter_durable import clock, execution, runner
+from jupyter_durable import attempt, clock, execution, flushing, outputs, payloads, runner, steps
 from jupyter_durable.context import CURRENT
 from jupyter_durable.execution import Execution
 
@@ -22,8 +22,10 @@ HARD_WITHIN = 2.0
 """Seconds within which a second interrupt is a KeyboardInterrupt wherever it arrives."""
 
 _DRIVERS = (runner.run_sync.__code__, runner._drive.__code__)
-_ENGINE = (runner.__file__, execution.__file__)
-_BODY = runner._call.__code__
+_ENGINE = frozenset(each.__file__ for each in (attempt, execution, flushing, outputs, payloads, runner, steps))
+_BODIES = (runner._in_time.__code__, runner._within.__code__)
+"""Our own frames between a driver and the body of a step that has a timeout."""
+
 _JOIN = Execution.wait_closed.__code__
 
 
@@ -36,10 +38,10 @@ def writing(frame: FrameType | None) -> bool:
     inner: FrameType | None = None
     while frame is not None:
         code = frame.f_code
-        if code is _BODY:
+        if code in _BODIES:
             return False
         if code in _DRIVERS:
-            # The body of an asynchronous step lies directly in its driver; all else that a driver calls is the engine's.
+            # A body lies directly in its driver; all else that a driver calls is the engine's.
             return inner is None or inner.f_code.co_filename in _ENGINE
         inner, frame = frame, frame.f_back
     return False
