@@ -27,33 +27,50 @@ _SELECT = f"SELECT seq, type, time, data, {', '.join(database.FLAT)} FROM lines 
 _encode = msgspec.json.Encoder().encode
 
 
+Part = tuple[Entry, Head | None, bytes | None]
+"""A folded execution, the head that its successor names, and the secret that verifies it (or none)."""
+
+
 def read_all(directory: Path, entry: Entry, upto: Head | None, secret: bytes | None) -> Iterator[Recorded]:
-    """The events of a folded execution, up to the head that its successor names.
+    """The events of one folded execution; see `read_parts`."""
+    return read_parts(directory, [(entry, upto, secret)])
+
+
+def read_parts(directory: Path, parts: list[Part]) -> Iterator[Recorded]:
+    """The events of folded executions, each up to the head that its successor names, over one connection.
 
     Raises:
         LogDamaged: database or rows are missing or changed.
+        LogUntrusted: rows are not what was signed.
         LogUnusable: another process kept the database open.
     """
+    connection = _open(directory)
+    try:
+        for entry, upto, secret in parts:
+            yield from _read(directory, connection, entry, upto, secret)
+    finally:
+        connection.close()
+
+
+def _read(
+    directory: Path, connection: duckdb.DuckDBPyConnection, entry: Entry, upto: Head | None, secret: bytes | None
+) -> Iterator[Recorded]:
     assert entry.stub is not None
     last = entry.last.seq if upto is None else upto.seq
     if last > entry.last.seq or (upto is not None and last == entry.last.seq and upto.chain != entry.last.chain):
         raise _changed(directory, entry, f"event {last}, which a later execution continues, is not in it")
-    connection = _open(directory)
-    try:
-        if secret is not None:
-            with database.reading(directory):
-                count, _, mac = database.block_mac(connection, entry.header.execution, entry.stub.chain, secret)
-            if count != entry.stub.count:
-                raise _changed(directory, entry, f"it holds {count} of {entry.stub.count} events")
-            if mac != entry.stub.block:
-                raise _forged(directory, entry)
+    if secret is not None:
         with database.reading(directory):
-            rows = connection.execute(_SELECT + "<= ? ORDER BY seq", [entry.header.execution, last])
-        while some := _fetch(directory, rows):
-            for row in some:
-                yield _recorded(row)
-    finally:
-        connection.close()
+            count, _, mac = database.block_mac(connection, entry.header.execution, entry.stub.chain, secret)
+        if count != entry.stub.count:
+            raise _changed(directory, entry, f"it holds {count} of {entry.stub.count} events")
+        if mac != entry.stub.block:
+            raise _forged(directory, entry)
+    with database.reading(directory):
+        rows = connection.execute(_SELECT + "<= ? ORDER BY seq", [entry.header.execution, last])
+    while some := _fetch(directory, rows):
+        for row in some:
+            yield _recorded(row)
 
 
 def _fetch(directory: Path, rows: duckdb.DuckDBPyConnection) -> list[Any]:

@@ -108,10 +108,10 @@ def busy(branch: str, who: Holder) -> BranchBusy:
 
     since = datetime.fromtimestamp(who.since, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
     place = f" for {who.notebook}" if who.notebook else ""
+    whom = f"process {who.pid} on {who.host}{place}, since {since}" if who.pid else "a process that has just begun"
     return BranchBusy(
-        f"Branch {branch} is being executed by process {who.pid} on {who.host or 'this machine'}{place}, since {since}"
-        ". Nothing was executed here. Wait for it, interrupt it there, or give this run a name of its own "
-        "(%%durable NAME).",
+        f"Branch {branch} is being executed by {whom}. Nothing was executed here. Wait for it, interrupt it there, or "
+        "give this run a name of its own (%%durable NAME).",
         branch=branch,
         pid=who.pid,
         host=who.host,

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
+from itertools import groupby
 from pathlib import Path
 
 import msgspec
@@ -256,52 +257,55 @@ class LocalLog:
         return lease.take(path, branch=header.branch_name, notebook=notebook, execution=header.execution)
 
     def _events(self, segments: list[tuple[Entry, Head | None, bytes | None]], lean: bool) -> Iterator[Recorded]:
-        for entry, upto, secret in segments:
-            yield from self._segment(entry, upto, secret, lean)
+        for folded_away, group in groupby(segments, lambda segment: segment[0].stub is not None):
+            if folded_away:
+                from jupyter_durable.log import folded
+
+                yield from folded.read_parts(self.directory, list(group))
+            else:
+                for entry, upto, secret in group:
+                    yield from self._segment(entry, upto, secret, lean)
 
     def _segment(self, entry: Entry, upto: Head | None, secret: bytes | None, lean: bool) -> Iterator[Recorded]:
-        """The events of one execution up to the head that its successor names."""
-        if entry.stub is None:
-            places = Places() if lean else None
-            last: Batch | None = None
+        """The events of one journal up to the head that its successor names."""
+        places = Places() if lean else None
+        last: Batch | None = None
 
-            def seen(batch: Batch) -> None:
-                nonlocal last
-                last = batch
-                if places is not None:
-                    places.note(batch)
+        def seen(batch: Batch) -> None:
+            nonlocal last
+            last = batch
+            if places is not None:
+                places.note(batch)
 
-            reader = JournalReader(entry.path, secret)
-            recorded = None
-            try:
-                for recorded in reader.records(lean=lean, seen=seen):
-                    yield recorded
-                    if upto is not None and recorded.seq == upto.seq:
-                        assert last is not None
-                        line = last.lines[upto.seq - last.start.seq]
-                        if f"{line[6:14].decode()}.{line[21:37].decode()}" != upto.chain:
-                            number = last.start.line + upto.seq - last.start.seq
-                            raise damaged(entry.path, number, "a later execution continues another line than this")
-                        break
-                else:
-                    if upto is not None:
-                        what = f"event {upto.seq}, which a later execution continues, is missing"
-                        raise damaged(entry.path, reader.position.line, what)
-            except FileNotFoundError:
-                if recorded is not None:
-                    raise
-                # A fold has put a stub in its place since the directory was listed.
-                found = self.look().entries.get(entry.header.execution)
-                if found is None or found.stub is None:
-                    raise missing(entry, entry.header.execution) from None
-                entry = found
+        reader = JournalReader(entry.path, secret)
+        recorded = None
+        try:
+            for recorded in reader.records(lean=lean, seen=seen):
+                yield recorded
+                if upto is not None and recorded.seq == upto.seq:
+                    assert last is not None
+                    line = last.lines[upto.seq - last.start.seq]
+                    if f"{line[6:14].decode()}.{line[21:37].decode()}" != upto.chain:
+                        number = last.start.line + upto.seq - last.start.seq
+                        raise damaged(entry.path, number, "a later execution continues another line than this")
+                    break
             else:
-                if places is not None:
-                    self._places[entry.header.execution] = places
-                return
-        from jupyter_durable.log import folded
+                if upto is not None:
+                    what = f"event {upto.seq}, which a later execution continues, is missing"
+                    raise damaged(entry.path, reader.position.line, what)
+        except FileNotFoundError:
+            if recorded is not None:
+                raise
+            # A fold has put a stub in its place since the directory was listed.
+            found = self.look().entries.get(entry.header.execution)
+            if found is None or found.stub is None:
+                raise missing(entry, entry.header.execution) from None
+            from jupyter_durable.log import folded
 
-        yield from folded.read_all(self.directory, entry, upto, secret)
+            yield from folded.read_all(self.directory, found, upto, secret)
+        else:
+            if places is not None:
+                self._places[entry.header.execution] = places
 
     def _entry(self, execution: str) -> Entry:
         listing = self.look()

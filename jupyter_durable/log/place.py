@@ -41,7 +41,11 @@ def open_directory(directory: Path, create: bool) -> str:
                     "JUPYTER_DURABLE_LOG names another place.",
                     path=str(directory),
                 )
+            _make_folders(directory)
             _create(directory, marker)
+        elif create:
+            with suppress(OSError):  # git does not bring empty folders along; a log to be read only needs none
+                _make_folders(directory)
         text = marker.read_bytes()
     except OSError as error:
         raise files.unusable("use the log", directory, error) from error
@@ -59,9 +63,12 @@ def open_directory(directory: Path, create: bool) -> str:
     return found.log
 
 
-def _create(directory: Path, marker: Path) -> None:
+def _make_folders(directory: Path) -> None:
     for name in ("journal", "locks", "blobs"):
         (directory / name).mkdir(parents=True, exist_ok=True)
+
+
+def _create(directory: Path, marker: Path) -> None:
     lock = locks.take_within(directory / "log.lock", _CREATING, 5.0)
     try:
         if marker.exists():

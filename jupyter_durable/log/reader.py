@@ -168,8 +168,9 @@ class JournalReader:
     def _forged(self, number: int, seq: int) -> LogUntrusted:
         return LogUntrusted(
             f"{self.path}, line {number} (event {seq}): the checksum is right and the signature is not. Somebody "
-            "without your key has changed the line, or the signature itself is damaged. Nothing of this branch is loaded. Put "
-            "the original file back, or look at it with `%durable history` and accept it with `%durable trust`.",
+            "without your key has changed the line, or the signature itself is damaged. Nothing of this branch is "
+            "loaded. Put the original file back, or look at it with `%durable history` and accept it with "
+            "`%durable trust`.",
             file=str(self.path),
             line=number,
             seq=seq,

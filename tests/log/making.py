@@ -104,6 +104,11 @@ def python(code: str, *arguments: Any, **options: Any) -> subprocess.Popen[str]:
 
 def finish(process: subprocess.Popen[str]) -> str:
     """Its output, once it has ended well."""
-    out, err = process.communicate(timeout=60)
+    try:
+        out, err = process.communicate(timeout=200)
+    except BaseException:
+        process.kill()
+        process.communicate()
+        raise
     assert process.returncode == 0, err
     return out

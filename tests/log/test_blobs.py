@@ -77,7 +77,9 @@ def test_a_blob_is_flushed_before_its_name_and_its_directory_after(blobs: BlobSt
     assert done == ["flush", "rename", "directory", "rename"]
 
 
-@pytest.mark.parametrize("spoil", [lambda b: b[:-1], lambda b: b[:3], lambda b: b[:10] + bytes([b[10] ^ 1]) + b[11:], lambda b: b""])
+@pytest.mark.parametrize(
+    "spoil", [lambda b: b[:-1], lambda b: b[:3], lambda b: b[:10] + bytes([b[10] ^ 1]) + b[11:], lambda b: b""]
+)
 @pytest.mark.parametrize("content", [bytes(range(256)) * 4, b"a" * 5000])
 def test_a_changed_or_cut_blob_is_damage_and_is_written_anew(blobs: BlobStore, content: bytes, spoil) -> None:
     digest = blobs.put(content)

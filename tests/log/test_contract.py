@@ -46,16 +46,24 @@ EVERY_KIND = [
     started(scope="0/1", n=2, evidence="e", kind="now", attempt=1, pure=True, why="code changed"),
     StepCompleted(at=2.5, step=1, data=Payload(codec="tagged", data=_RAW, blobs=("a", "b"), size=7)),
     StepCompleted(at=2.5, step=1, data=Payload(blob="f" * 32, size=70_000)),
-    StepNotStored(at=3.0, step=1, data=Unstored(path="result", value_type="X", reason="lock", salvage=Payload(data=_RAW))),
+    StepNotStored(
+        at=3.0, step=1, data=Unstored(path="result", value_type="X", reason="lock", salvage=Payload(data=_RAW))
+    ),
     StepFailed(at=3.0, step=1, attempt=2, data=AttemptInfo(error=ErrorInfo(type="ValueError", message="ümläut\n\0"))),
     AttemptFailed(at=3.0, step=1, attempt=1, data=AttemptInfo(error=ErrorInfo(type="E", message=""), retry_in=0.5)),
     StepCancelled(at=4.0, step=1),
     StepInterrupted(at=4.0, step=1),
-    StepAdopted(at=4.0, name='q"u,"data":o\\te', digest="d", data=Adopted(execution="e0", seq=4, payload=Payload(data=_RAW))),
+    StepAdopted(
+        at=4.0, name='q"u,"data":o\\te', digest="d", data=Adopted(execution="e0", seq=4, payload=Payload(data=_RAW))
+    ),
     StepSettled(at=5.0, step=1, data=Settlement(choice="value", by="ana", payload=Payload(data=_RAW))),
     Decided(at=5.0, data=Decision(reuse="pure", steps=("a",))),
     Noticed(at=5.0, step=1, data=Notice(kind="note", message="once")),
-    StepOutput(at=5.0, step=1, data=(OutputItem(kind="stdout", text="hé\x1b[0m👩‍👩‍👧 e\u0301"), OutputItem(kind="display", data=_RAW))),
+    StepOutput(
+        at=5.0,
+        step=1,
+        data=(OutputItem(kind="stdout", text="hé\x1b[0m👩‍👩‍👧 e\u0301"), OutputItem(kind="display", data=_RAW)),
+    ),
 ]
 
 
@@ -280,7 +288,11 @@ def test_a_branch_goes_on_after_it_has_completed_and_was_folded(log: EventLog) -
 
 
 _json = st.recursive(
-    st.none() | st.booleans() | st.integers(-(2**53), 2**53) | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
+    st.none()
+    | st.booleans()
+    | st.integers(-(2**53), 2**53)
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
     max_leaves=8,
 )

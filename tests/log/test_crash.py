@@ -216,7 +216,9 @@ def test_a_fold_flushes_the_journal_before_it_copies(local: LocalLog) -> None:
 
     class Watch(files.FileLayer):
         def fdatasync(self, fd: int) -> None:
-            done.append(Path(os.readlink(f"/proc/self/fd/{fd}")).suffix if os.path.exists("/proc/self/fd") else ".jsonl")
+            done.append(
+                Path(os.readlink(f"/proc/self/fd/{fd}")).suffix if os.path.exists("/proc/self/fd") else ".jsonl"
+            )
             super().fdatasync(fd)
 
         def reached(self, point: str) -> None:

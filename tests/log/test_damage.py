@@ -214,7 +214,7 @@ def test_a_line_changed_with_its_checksum_right_is_forged(local: LocalLog) -> No
     for number in range(10, len(lines)):  # somebody without the key redoes the checksums up to the end
         rest = lines[number][ENVELOPE:].replace(b'"data":{"data":', b'"data":{"data":1')
         after = crc32(rest, after)
-        lines[number] = b'{"c":"%08x"' % after + lines[number][14 + 1 :ENVELOPE] + rest
+        lines[number] = b'{"c":"%08x"' % after + lines[number][14 + 1 : ENVELOPE] + rest
     path.write_bytes(b"\n".join(lines) + b"\n")
 
     with pytest.raises(LogUntrusted, match="Somebody without your key"):

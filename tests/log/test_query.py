@@ -188,9 +188,7 @@ def test_while_somebody_writes_the_database_journals_answer(local: LocalLog, mon
     run_whole(local)
     local.fold()
     run_whole(local, "b2")
-    code = (
-        "import sys, duckdb; connection = duckdb.connect(sys.argv[1])\nprint('open', flush=True)\nsys.stdin.read()"
-    )
+    code = "import sys, duckdb; connection = duckdb.connect(sys.argv[1])\nprint('open', flush=True)\nsys.stdin.read()"
     with python(code, local.directory / "log.duckdb") as other:
         assert other.stdout.readline() == "open\n"
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import threading
 
+import pytest
+
 from jupyter_durable.log.local import LocalLog
 from tests.log.making import begin, finish, python, step
 
@@ -12,7 +14,7 @@ import sys
 from jupyter_durable.log.local import LocalLog
 from tests.log.making import begin, end, step
 log = LocalLog(sys.argv[1])
-for turn in range(8):
+for turn in range(6):
     writer = begin(log, sys.argv[2])
     for number in range(25):
         step(writer, [turn, number], n=100 * turn + number)
@@ -29,7 +31,7 @@ import sys
 from jupyter_durable.log.local import LocalLog
 log = LocalLog(sys.argv[1])
 moved = 0
-for _ in range(25):
+for _ in range(8):
     moved += log.fold()
     for record in log.executions():
         list(log.history(record.header.branch))
@@ -43,7 +45,7 @@ from jupyter_durable.log.tail import tail
 from pathlib import Path
 seen = 0
 after = {}
-for turn in range(20):
+for turn in range(8):
     with query.connect(sys.argv[1], fold=turn % 2 == 0) as connection:
         if not query.is_partial(connection):
             [(now,)] = connection.execute("SELECT count(*) FROM events").fetchall()
@@ -57,6 +59,7 @@ print(seen)
 """
 
 
+@pytest.mark.timeout(300)
 def test_two_kernels_a_folder_and_a_reader_work_at_once(local: LocalLog) -> None:
     processes = [
         python(WRITE, local.directory, "b1"),
@@ -67,10 +70,10 @@ def test_two_kernels_a_folder_and_a_reader_work_at_once(local: LocalLog) -> None
 
     outs = [finish(process) for process in processes]
 
-    assert outs[:2] == ["416\n", "416\n"]
+    assert outs[:2] == ["312\n", "312\n"]
     local.fold()
     assert local.fold_note == ""
-    assert [each.seq for each in local.history("b1")] == list(range(416))
+    assert [each.seq for each in local.history("b1")] == list(range(312))
     assert local.damage() == []
 
 
@@ -84,7 +87,7 @@ def test_threads_of_one_process_fold_read_and_query_at_once(local: LocalLog) -> 
     def guard(work):
         def run() -> None:
             try:
-                for _ in range(8):
+                for _ in range(5):
                     work()
             except BaseException as error:
                 errors.append(error)
@@ -109,4 +112,4 @@ def test_threads_of_one_process_fold_read_and_query_at_once(local: LocalLog) -> 
     writer.close()
 
     assert errors == []
-    assert len(list(local.history("b1"))) == 17
+    assert len(list(local.history("b1"))) == 11
