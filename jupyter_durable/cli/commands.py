@@ -268,7 +268,7 @@ def decide(args: Arguments) -> int:
     from jupyter_durable.cli import shapes
 
     log = shapes.open_existing(args.log)
-    run = client.find_run(log, args.run)
+    run = shapes.find_run(log, args.run)
     branch = client.decide(log, run, _REUSE[args.choice])  # type: ignore[arg-type]
     shape = {
         "format": shapes.FORMAT,
@@ -289,7 +289,7 @@ def settle(args: Arguments) -> int:
     from jupyter_durable.cli import shapes
 
     log = shapes.open_existing(args.log)
-    run = client.find_run(log, args.run)
+    run = shapes.find_run(log, args.run)
     step = client.settle(log, run, args.step, args.choice, value, branch=args.branch)
     shape = {"format": shapes.FORMAT, "log": log.location, "run": run, "step": dataclasses.asdict(step)}
 

@@ -72,6 +72,21 @@ def runs(log: LocalLog) -> Shape:
     }
 
 
+def find_run(log: LocalLog, text: str) -> str:
+    """`client.find_run`, which says so if the run may be among those that cannot be read.
+
+    Raises:
+        UsageError: none, or more than one, is meant.
+    """
+    try:
+        return client.find_run(log, text)
+    except errors.UsageError as error:
+        left_out = unreadable(log)
+        if not left_out:
+            raise
+        raise errors.UsageError(f"{error} Left out, because it cannot be read: {left_out[0]}") from None
+
+
 def unreadable(log: LocalLog) -> list[str]:
     """A sentence for each journal that a listing leaves out, because its beginning cannot be read."""
     return [str(error) for error in log.look().errors.values()]
@@ -86,7 +101,7 @@ def show(log: LocalLog, text: str, branch_name: str = "") -> Shape:
         text: what the user wrote for the run.
         branch_name: the branch to show; empty: the newest.
     """
-    run = client.find_run(log, text)
+    run = find_run(log, text)
     branch = client.find_branch(log, run, branch_name)
     listed = next(view for view in client.runs(log) if view.run == run)
     records = {record.header.execution: record for record in log.executions(run)}

@@ -21,3 +21,12 @@ class Finding:
     """What was found, as a sentence."""
     advice: str = ""
     """What to do; empty if nothing is to be done, or if ``what`` says it."""
+
+
+def counted(number: int, noun: str) -> str:
+    """A number with its noun.
+
+    >>> counted(1, "event"), counted(3, "event")
+    ('1 event', '3 events')
+    """
+    return f"{number} {noun}{'' if number == 1 else 's'}"

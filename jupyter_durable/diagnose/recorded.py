@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator
 
 from jupyter_durable import clock as clocks
-from jupyter_durable.diagnose.finding import FEW, Finding
+from jupyter_durable.diagnose.finding import FEW, Finding, counted
 from jupyter_durable.errors import DurableError, LogUntrusted
 from jupyter_durable.log.local import LocalLog
 from jupyter_durable.values.trust import key_path, load_key
@@ -44,7 +44,7 @@ def key(log: LocalLog | None) -> Iterator[Finding]:
     for name, number in foreign.items():
         yield Finding(
             "note",
-            f"{number} executions were signed with another key ({name}): they are shown, and not replayed.",
+            f"{counted(number, 'execution')} signed with another key ({name}): shown, and not replayed.",
             "If they are your own, bring that key here. If you know where they come from, accept each with `jupyter "
             "durable trust EXECUTION`.",
         )
@@ -97,7 +97,7 @@ def clock(log: LocalLog) -> Iterator[Finding]:
         most = max(max(r.started, r.ended or 0.0) for r in ahead) - now
         yield Finding(
             "note",
-            f"{len(ahead)} executions lie up to {most:.0f} s in the future, such as {record.header.execution}.",
+            f"{counted(len(ahead), 'execution')} up to {most:.0f} s in the future, such as {record.header.execution}.",
             "See whether this clock is right. History is ordered by numbers, so nothing is replayed wrongly.",
         )
     for record in back[:1]:

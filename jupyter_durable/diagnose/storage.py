@@ -5,20 +5,24 @@ from __future__ import annotations
 import os
 import re
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from jupyter_durable import clock
-from jupyter_durable.diagnose.finding import FEW, Finding
-from jupyter_durable.errors import LogError
+from jupyter_durable.diagnose.finding import FEW, Finding, counted
+from jupyter_durable.errors import DurableError, LogError, LogUntrusted
 from jupyter_durable.events import Payload
 from jupyter_durable.log import files
 from jupyter_durable.log.lease import probe_locks
+from jupyter_durable.log.listing import Entry
 from jupyter_durable.log.local import LocalLog
 from jupyter_durable.log.reader import JournalReader
+
+if TYPE_CHECKING:
+    import duckdb
 
 
 def writable(path: Path) -> Iterator[Finding]:
@@ -64,8 +68,27 @@ def journals(log: LocalLog) -> Iterator[Finding]:
         yield Finding("problem", said)
     if len(sentences) > FEW:
         yield Finding("problem", f"{len(sentences) - FEW} more files are damaged.")
-    if not sentences:
+    forged = list(_forged(log))
+    yield from forged[:FEW]
+    if len(forged) > FEW:
+        yield Finding("problem", f"{len(forged) - FEW} more executions were changed.")
+    if not sentences and not forged:
         yield Finding("ok", "Every journal can be read whole.")
+
+
+def _forged(log: LocalLog) -> Iterator[Finding]:
+    """Journals whose checksums are right and whose signatures are not. Those of other keys cannot be told."""
+    for entry in log.look().entries.values():
+        try:
+            secret = log.keys.secret_for(entry)
+            if entry.stub is None and secret is not None:
+                for _ in JournalReader(entry.path, secret).batches():
+                    pass
+        except LogUntrusted as error:
+            if "line" in error.facts:
+                yield Finding("problem", str(error))
+        except (DurableError, OSError):
+            continue  # damage, and a key that is missing, are told by themselves
 
 
 def blobs(log: LocalLog) -> Iterator[Finding]:
@@ -165,18 +188,14 @@ def database(log: LocalLog) -> Iterator[Finding]:
         return
     try:
         rows = dict(connection.execute("SELECT execution, count(*) FROM lines GROUP BY execution").fetchall())
+        changed = list(_changed(log, stubs.values(), connection))
         named = [row for row in connection.execute(_FOLDED_BLOBS).fetchall() if row[1] is not None]
     finally:
         connection.close()
-    yield Finding("ok", f"log.duckdb can be read: {sum(rows.values())} events of {len(rows)} executions.")
-    for name, entry in stubs.items():
-        if entry.stub is not None and rows.get(name, 0) != entry.stub.count:
-            yield Finding(
-                "problem",
-                f"log.duckdb holds {rows.get(name, 0)} of {entry.stub.count} events of execution {name} of run "
-                f"{entry.header.name} ({entry.header.branch_name}), and its journal is gone.",
-                "Put log.duckdb back from a backup.",
-            )
+    yield Finding(
+        "ok", f"log.duckdb can be read: {counted(sum(rows.values()), 'event')} of {counted(len(rows), 'execution')}."
+    )
+    yield from changed
     names = {name: entry.header.name for name, entry in stubs.items()}
     gone = {blob: names[name] for name, blob in named if name in names and not log.blobs.size(blob)}
     yield from _missing_blobs(log, gone)
@@ -189,7 +208,30 @@ def database(log: LocalLog) -> Iterator[Finding]:
     if unfolded:
         yield Finding(
             "note",
-            f"{sum(unfolded.values())} events in {len(unfolded)} journals are not in log.duckdb yet. `jupyter durable "
-            "sql` and `connect()` show them all the same.",
+            f"Not in log.duckdb yet: {counted(sum(unfolded.values()), 'event')} in {counted(len(unfolded), 'journal')}. "
+            "`jupyter durable sql` and `connect()` show them all the same.",
             "For programs that open log.duckdb themselves: jupyter durable fold.",
+        )
+
+
+def _changed(log: LocalLog, entries: Iterable[Entry], connection: duckdb.DuckDBPyConnection) -> Iterator[Finding]:
+    """Executions whose rows are not what was signed when they were folded and their journal was removed."""
+    from jupyter_durable.log.database import block_mac
+
+    for entry in entries:
+        assert entry.stub is not None
+        execution = entry.header.execution
+        try:
+            secret = log.keys.secret_for(entry)
+        except DurableError:
+            secret = None
+        count, _, mac = block_mac(connection, execution, entry.stub.chain, secret or b"-")
+        if count == entry.stub.count and (secret is None or mac == entry.stub.block):
+            continue
+        how = "changed" if count == entry.stub.count else f"only {count} of {entry.stub.count} events"
+        yield Finding(
+            "problem",
+            f"log.duckdb does not hold execution {execution} of run {entry.header.name} ({entry.header.branch_name}) "
+            f"as it was folded ({how}), and its journal is gone.",
+            "Put log.duckdb back from a backup.",
         )
