@@ -141,7 +141,7 @@ class Attempt:
         execution.in_flight[seq] = self
         if len(execution.in_flight) == 1:  # beside siblings nobody could say who changed what
             self.values_before = digests(self.watched) if self.watched else {}
-            names = execution.names_changed_by(self.spec)
+            names = execution.changing.names(self.spec.fn) if self.spec.kind == "step" else ()
             namespace = execution.spec.namespace
             self.globals_before = {name: comparable(namespace.get(name)) for name in names}
         return body

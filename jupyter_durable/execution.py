@@ -30,7 +30,7 @@ from jupyter_durable.events import (
 )
 from jupyter_durable.evidence import EvidenceBook
 from jupyter_durable.flushing import GroupFlush
-from jupyter_durable.hidden import Stale
+from jupyter_durable.hidden import Changing, Stale
 from jupyter_durable.history import Entry, Key, TimerKey
 from jupyter_durable.identity import PATCHES
 from jupyter_durable.log.base import EventLog, Writer
@@ -42,7 +42,6 @@ from jupyter_durable.values import restore_error
 
 if TYPE_CHECKING:
     from jupyter_durable.attempt import Attempt
-    from jupyter_durable.steps import StepSpec
 
 
 class Execution:
@@ -87,6 +86,7 @@ class Execution:
         self.in_flight: dict[int, Attempt] = {}
         """Seq of the intent -> attempt that runs right now."""
         self.stale = Stale()
+        self.changing = Changing(spec.namespace, spec.reads, book)
         self.end_inputs: Callable[[], dict[str, str]] = dict
         """Gives the digests of the mutable inputs as they are now."""
         self._flushes = header.durability == "power"
@@ -95,9 +95,6 @@ class Execution:
         self._tasks: weakref.WeakSet[asyncio.Task[Any]] = weakref.WeakSet()
         self._threads = 0
         self._evidence: dict[int, tuple[Any, str]] = {}
-        self._changed_names: dict[int, tuple[str, ...]] = {}
-        self._specs: list[StepSpec] = []
-        """Kept alive, so that their ids stay theirs."""
         self._branch_off = branch_off
         self._turnstile: Turnstile | None = None
         self._passed: list[Entry] = []
@@ -146,24 +143,6 @@ class Execution:
         if self.book.is_settled(fn):
             self._evidence[id(fn)] = (fn, digest)
         return digest
-
-    def names_changed_by(self, spec: StepSpec) -> tuple[str, ...]:
-        """Notebook variables that a step's code changes and that the cell or another step of it reads."""
-        known = self._changed_names.get(id(spec))
-        if known is None:
-            names = self.book.changes(spec.fn) if spec.kind == "step" else frozenset()
-            known = tuple(sorted(names & self._read_elsewhere(spec))) if names else ()
-            self._changed_names[id(spec)] = known
-            self._specs.append(spec)
-        return known
-
-    def _read_elsewhere(self, spec: StepSpec) -> set[str]:
-        names = set(self.spec.reads)
-        for name in self.spec.reads:
-            other = getattr(self.spec.namespace.get(name), "__durable_step__", None)
-            if other is not None and other is not spec.fn:
-                names |= {part.removeprefix("var:") for part in self.book.of(other).parts if part.startswith("var:")}
-        return names
 
     # Decide ------------------------------------------------------------------------------------------------------
 

@@ -7,13 +7,14 @@ live step that would read what was not changed again.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from jupyter_durable.errors import DurableError
 from jupyter_durable.events import Notice
+from jupyter_durable.evidence import EvidenceBook
 from jupyter_durable.values import comparable, digest
 
 IMMUTABLE = frozenset({int, str, float, bool, bytes, type(None), complex})
@@ -79,6 +80,39 @@ def file_digest(path: str) -> str:
         return MISSING
     with Path(path).open("rb") as file:
         return hashlib.file_digest(file, lambda: hashlib.blake2b(digest_size=16)).hexdigest()
+
+
+class Changing:
+    """Which notebook variables the code of a step changes, of those that the cell or another step of it reads.
+
+    Args:
+        namespace: the notebook's variables.
+        reads: names that the cell reads.
+        book: evidence of the execution.
+    """
+
+    def __init__(self, namespace: Mapping[str, Any], reads: frozenset[str], book: EvidenceBook) -> None:
+        self._namespace = namespace
+        self._reads = reads
+        self._book = book
+        self._known: dict[int, tuple[Any, tuple[str, ...]]] = {}
+
+    def names(self, fn: Any) -> tuple[str, ...]:
+        """Names of such variables for one step function."""
+        known = self._known.get(id(fn))
+        if known is None:
+            changed = self._book.changes(fn)
+            names = tuple(sorted(changed & self._read_elsewhere(fn))) if changed else ()
+            known = self._known[id(fn)] = (fn, names)
+        return known[1]
+
+    def _read_elsewhere(self, fn: Any) -> set[str]:
+        names = set(self._reads)
+        for name in self._reads:
+            other = getattr(self._namespace.get(name), "__durable_step__", None)
+            if other is not None and other is not fn:
+                names |= {part.removeprefix("var:") for part in self._book.of(other).parts if part.startswith("var:")}
+        return names
 
 
 @dataclass(slots=True)
