@@ -146,21 +146,25 @@ class LocalLog:
         return self._events([(entry, upto, self.keys.secret_for(entry)) for entry, upto in segments], lean)
 
     def reload(self, execution: str, seq: int) -> Recorded:
-        """See `log.base.EventLog.reload`."""
-        entry = self._entry(execution)
-        if entry.stub is not None:
-            from jupyter_durable.log import folded
+        """See `log.base.EventLog.reload`. After a lean `history` it costs one read of one line."""
+        path = self.directory / "journal" / f"{execution}.jsonl"
+        for _ in range(2):
+            places = self._places.get(execution)
+            index = -1 if places is None else seq - places.first
+            if places is not None and 0 <= index < len(places.offsets):
+                try:
+                    return read_line(path, places.offsets[index], places.lengths[index], places.before[index])
+                except FileNotFoundError:
+                    del self._places[execution]
+            entry = self._entry(execution)
+            if entry.stub is not None:
+                from jupyter_durable.log import folded
 
-            return folded.read_one(self.directory, entry, seq)
-        places = self._places.get(execution)
-        if places is None or not places.first <= seq < places.first + len(places.offsets):
+                return folded.read_one(self.directory, entry, seq)
             self._places[execution] = places = Places()
             for batch in JournalReader(entry.path, self.keys.secret_for(entry)).batches():
                 places.note(batch)
-        index = seq - places.first
-        if not 0 <= index < len(places.offsets):
-            raise damaged(entry.path, len(places.offsets) + 1, f"event {seq} is missing")
-        return read_line(entry.path, places.offsets[index], places.lengths[index], places.before[index])
+        raise damaged(path, entry.last.seq + 1, f"event {seq} is missing")
 
     def point(self, execution: str, seq: int) -> Head:
         """See `log.base.EventLog.point`.
@@ -268,7 +272,9 @@ class LocalLog:
 
     def _segment(self, entry: Entry, upto: Head | None, secret: bytes | None, lean: bool) -> Iterator[Recorded]:
         """The events of one journal up to the head that its successor names."""
-        places = Places() if lean else None
+        places = None
+        if lean:
+            places = self._places[entry.header.execution] = Places()
         last: Batch | None = None
 
         def seen(batch: Batch) -> None:
@@ -303,9 +309,6 @@ class LocalLog:
             from jupyter_durable.log import folded
 
             yield from folded.read_all(self.directory, found, upto, secret)
-        else:
-            if places is not None:
-                self._places[entry.header.execution] = places
 
     def _entry(self, execution: str) -> Entry:
         listing = self.look()

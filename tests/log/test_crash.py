@@ -6,6 +6,8 @@ import os
 import random
 import shutil
 import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -211,14 +213,13 @@ def test_durability_process_flushes_at_the_end_only(local: LocalLog) -> None:
         assert flushed == 1
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="asks /proc for the names of files")
 def test_a_fold_flushes_the_journal_before_it_copies(local: LocalLog) -> None:
     done: list[str] = []
 
     class Watch(files.FileLayer):
         def fdatasync(self, fd: int) -> None:
-            done.append(
-                Path(os.readlink(f"/proc/self/fd/{fd}")).suffix if os.path.exists("/proc/self/fd") else ".jsonl"
-            )
+            done.append(Path(f"/proc/self/fd/{fd}").readlink().suffix)
             super().fdatasync(fd)
 
         def reached(self, point: str) -> None:
@@ -236,17 +237,25 @@ def test_a_fold_flushes_the_journal_before_it_copies(local: LocalLog) -> None:
 @pytest.mark.skipif(shutil.which("strace") is None, reason="watches system calls")
 def test_duckdb_itself_flushes_its_file_when_a_fold_commits(local: LocalLog) -> None:
     """The product may not: opening and closing the file would drop DuckDB's lock on it. So this is relied on."""
-    import subprocess
-    import sys
-
     writer = begin(local)
     step(writer)
     end(writer)
     code = "import sys; from jupyter_durable.log.local import LocalLog; print(LocalLog(sys.argv[1]).fold())"
     trace = local.directory.parent / "trace"
     ran = subprocess.run(
-        ["strace", "-f", "-y", "-o", trace, "-e", "trace=fsync,fdatasync,unlink", sys.executable, "-c", code]
-        + [str(local.directory)],
+        [
+            "strace",
+            "-f",
+            "-y",
+            "-o",
+            trace,
+            "-e",
+            "trace=fsync,fdatasync,unlink",
+            sys.executable,
+            "-c",
+            code,
+            local.directory,
+        ],
         capture_output=True,
         text=True,
         check=False,

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from jupyter_durable.errors import LogDamaged, LogError, LogTooNew, LogUnusable, LogUntrusted, UsageError
+from jupyter_durable.errors import LogDamaged, LogError, LogTooNew, LogUntrusted, LogUnusable, UsageError
 from jupyter_durable.events import StepCompleted
 from jupyter_durable.log import files
 from jupyter_durable.log.local import LocalLog
@@ -181,7 +181,7 @@ def test_a_deleted_journal_is_named_by_what_continues_it(local: LocalLog) -> Non
     begin(local).close()
     path.unlink()
 
-    with pytest.raises(LogDamaged, match="is missing, and execution .* continues it") as caught:
+    with pytest.raises(LogDamaged, match=r"is missing, and execution .* continues it") as caught:
         list(fresh(local).history("b1"))
 
     assert caught.value.file == str(path)
@@ -268,7 +268,7 @@ def test_an_unwritable_directory_is_a_sentence_and_can_still_be_read(local: Loca
         log = fresh(local)
         assert len(log.executions()) == 1
         assert len(list(log.history("b1"))) == 8
-        with pytest.raises(LogUnusable, match="the file system is read-only.*JUPYTER_DURABLE_LOG"):
+        with pytest.raises(LogUnusable, match=r"the file system is read-only.*JUPYTER_DURABLE_LOG"):
             log.begin(header(head=last(log)))
 
 
@@ -299,9 +299,8 @@ def test_a_refused_write_leaves_whole_lines_and_a_writer_that_always_raises(loca
     seq = step(writer)
     before = plain(local.history("b1"))
 
-    with files.use(Full(50, number)):
-        with pytest.raises(LogUnusable, match="Cannot write to the journal"):
-            writer.append(started())
+    with files.use(Full(50, number)), pytest.raises(LogUnusable, match="Cannot write to the journal"):
+        writer.append(started())
     with pytest.raises(LogUnusable, match="Cannot write to the journal"):
         writer.append(completed(seq))
 
@@ -360,9 +359,13 @@ def test_a_really_full_disk_loses_nothing_that_was_recorded(tmp_path: Path) -> N
         log = LocalLog(place / ".durable")
         writer = begin(log)
         recorded = []
-        with pytest.raises(LogUnusable, match="the disk is full"):
+
+        def fill() -> None:
             while True:
                 recorded.append(writer.append(started(why="x" * 300)))
+
+        with pytest.raises(LogUnusable, match="the disk is full"):
+            fill()
         writer.close()
 
         assert [each.seq for each in log.history("b1")] == [0, *recorded]

@@ -11,9 +11,9 @@ from pathlib import Path
 import duckdb
 import pytest
 
-from jupyter_durable.errors import LogDamaged, LogTooNew, LogUnusable, LogUntrusted
-from jupyter_durable.log.local import LocalLog
+from jupyter_durable.errors import LogDamaged, LogTooNew, LogUntrusted, LogUnusable
 from jupyter_durable.events import StepCompleted
+from jupyter_durable.log.local import LocalLog
 from tests.log.making import begin, end, finish, header, last, plain, python, run_whole, step
 
 
@@ -288,7 +288,7 @@ def test_a_damaged_database_is_a_sentence_and_never_a_fresh_file(local: LocalLog
 
     with pytest.raises((LogDamaged, LogUntrusted), match=r"log.duckdb"):
         list(log.history("b1"))
-    with pytest.raises(LogDamaged, match="cannot be rebuilt.*report"):
+    with pytest.raises(LogDamaged, match=r"cannot be rebuilt.*report"):
         log.rebuild()
 
     assert len(list(log.history("b2"))) == 3

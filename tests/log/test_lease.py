@@ -305,8 +305,7 @@ def test_locks_that_work_are_found_to_work(tmp_path: Path) -> None:
 def test_locks_that_do_not_work_are_found_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     class Useless(locks.LibraryLocks):
         def take(self, path: Path, byte: int, *, shared: bool = False) -> locks.Held | None:
-            held = super().take(path.with_name(f"other-{path.name}"), byte, shared=shared)
-            return held
+            return super().take(path.with_name(f"other-{path.name}"), byte, shared=shared)
 
     monkeypatch.setattr(locks, "locks", Useless())
 
