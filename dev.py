@@ -21,6 +21,7 @@ import hashlib
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import time
@@ -70,11 +71,39 @@ def run(name: str, command: list[str]) -> int:
     # The environment's commands come first on the path: `jupyter durable` is found by its name, as users find it.
     environment = {**os.environ, "PATH": f"{BIN}{os.pathsep}{os.environ.get('PATH', '')}", "VIRTUAL_ENV": str(VENV)}
     environment.pop("PYTHONHOME", None)
-    code = subprocess.run(command, cwd=ROOT, env=environment, check=False).returncode
+    code = wait_for(subprocess.Popen(command, cwd=ROOT, env=environment))
     end = "ok" if code == 0 else f"FAILED (exit code {code})"
     say(f"== {name}: {end} in {time.monotonic() - began:.1f} s")
     # A part that died of a signal has a negative code, which a shell cannot return.
     return code if code >= 0 else 128 - code
+
+
+def wait_for(part: subprocess.Popen[bytes]) -> int:
+    """Wait for a part to end, and let it end by itself when we are told to stop: it has things to tidy up.
+
+    Returns:
+        Its exit code.
+
+    Raises:
+        KeyboardInterrupt: we were told to stop, by Ctrl-C or by SIGTERM; the part has ended.
+    """
+
+    def on_term(number: int, frame: object) -> None:
+        part.terminate()  # Ctrl-C reaches the part from the terminal, SIGTERM only us
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGTERM, on_term)
+    try:
+        return part.wait()
+    except KeyboardInterrupt:
+        try:
+            part.wait(timeout=30)
+        except (KeyboardInterrupt, subprocess.TimeoutExpired):
+            part.kill()
+            part.wait()
+        raise
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def stamp_of(version: str, extras: set[str]) -> dict[str, object]:

@@ -82,6 +82,21 @@ def test_a_part_that_dies_of_a_signal_fails(dev, monkeypatch):
     assert dev.main(["test"]) == 137
 
 
+def test_told_to_stop_it_stops_its_part_and_waits_for_it(dev, monkeypatch, tmp_path):
+    ended = tmp_path / "ended"
+    code = (
+        "import os, signal, sys, time, pathlib\n"
+        f"def end(*_): pathlib.Path({str(ended)!r}).touch(); sys.exit(3)\n"
+        "signal.signal(signal.SIGTERM, end)\n"
+        "os.kill(os.getppid(), signal.SIGTERM)\n"
+        "time.sleep(60)\n"
+    )
+    monkeypatch.setattr(dev, "parts_of", lambda word, arguments: [("part", [sys.executable, "-c", code])])
+
+    assert dev.main(["test"]) == 130
+    assert ended.exists()
+
+
 def test_for_a_program_its_own_lines_stand_aside(dev, monkeypatch, capfd):
     monkeypatch.setattr(sys, "argv", ["dev.py", "demo", "--json"])
     monkeypatch.setattr(dev, "parts_of", lambda word, arguments: [("demo", [sys.executable, "-c", "print('{}')"])])
