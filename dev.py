@@ -88,7 +88,7 @@ def wait_for(part: subprocess.Popen[bytes]) -> int:
         KeyboardInterrupt: we were told to stop, by Ctrl-C or by SIGTERM; the part has ended.
     """
 
-    def on_term(number: int, frame: object) -> None:
+    def on_term(_number: int, _frame: object) -> None:
         part.terminate()  # Ctrl-C reaches the part from the terminal, SIGTERM only us
         raise KeyboardInterrupt
 
