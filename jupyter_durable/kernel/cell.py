@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import ast
 import threading
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from jupyter_durable.errors import DurableControl, DurableError, UsageError
@@ -76,7 +75,7 @@ class Hooks:
     # The hooks --------------------------------------------------------------------------------------------------------
 
     def pre_run_cell(self, info: Any) -> None:
-        """Begin the run of a durable cell. Whatever is wrong becomes an error of the cell: a hook's would be ignored."""
+        """Begin the run of a durable cell. What goes wrong becomes an error of the cell: a hook's would be ignored."""
         opened = Opened(info)
         self._mine.stack.append(opened)
         self._mine.pending = opened
@@ -86,11 +85,11 @@ class Hooks:
             opened.error = error
 
     def _open(self, opened: Opened) -> None:
-        source = opened.info.transformed_cell
-        if source is None or not (headers.MAGIC in source or self.all_cells):
+        if not (self.all_cells or "durable" in opened.info.raw_cell):
             return
-        if not source.strip() or source == opened.info.raw_cell and headers.MAGIC in source.partition("\n")[0]:
-            return  # a transformer failed: IPython reports it
+        source = getattr(opened.info, "transformed_cell", None)
+        if source is None:  # an IPython that does not tell it
+            source = self.shell.transform_cell(opened.info.raw_cell)
         try:
             tree = ast.parse(source)
         except SyntaxError:
@@ -169,9 +168,9 @@ MISPLACED = (
     "comments too."
 )
 UNBEGUN = (
-    "This durable cell was about to run without its log (a silent execution, or another magic above `%%durable`), so it "
-    "was not run at all. Put `%%durable` on the first line and run the cell in the ordinary way; `%%durable --off` runs "
-    "it plainly."
+    "This durable cell was about to run without its log (a silent execution, or another magic above `%%durable`), so "
+    "it was not run at all. Put `%%durable` on the first line and run the cell in the ordinary way; `%%durable --off` "
+    "runs it plainly."
 )
 
 _refused: dict[int, BaseException] = {}
@@ -193,5 +192,8 @@ def refused(key: int) -> BaseException:
 
 def as_sentence(error: BaseException) -> None:
     """Let IPython show an error by its message alone, without frames."""
-    render: Callable[[], list[str]] = lambda: [f"{type(error).__name__}: {error}"]
+
+    def render() -> list[str]:
+        return [f"{type(error).__name__}: {error}"]
+
     error._render_traceback_ = render  # type: ignore[attr-defined]

@@ -6,6 +6,7 @@ No script and no style sheet: it must be readable in an untrusted notebook, on a
 from __future__ import annotations
 
 import contextvars
+import sys
 import threading
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -41,7 +42,7 @@ class Shown:
     def __repr__(self) -> str:
         return self.text
 
-    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
+    def _repr_mimebundle_(self, **_: Any) -> dict[str, str]:
         return {"text/plain": self.text, "text/html": self.html}
 
 
@@ -235,7 +236,7 @@ class Summary:
         if self.rich:
             self._publish()
         else:
-            print(as_text(self.view()))
+            sys.stdout.write(as_text(self.view()) + "\n")
 
     def _publish(self) -> None:
         with self._lock:

@@ -52,7 +52,7 @@ def _register_magics(shell: Any, hooks: Hooks) -> None:
 
         return run(hooks, line)
 
-    def cell_magic(line: str = "", cell: str = "") -> Any:
+    def cell_magic(*_: str) -> Any:
         # The input transformer has taken every `%%durable` on a first line; this is one that it did not see.
         raise UsageError(MISPLACED)
 

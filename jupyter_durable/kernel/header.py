@@ -131,7 +131,9 @@ def parse(text: str) -> Header:
         else:
             names.append(_name(token))
     if len(names) > 1:
-        raise UsageError(f"A run has one name; here are {len(names)}: {_listed(names)}. Put a name with spaces in quotes.")
+        raise UsageError(
+            f"A run has one name; here are {len(names)}: {_listed(names)}. Put a name with spaces in quotes."
+        )
     _refuse_contradictions(given, names)
     values = {FLAGS[flag].field: value for flag, value in given.items()}
     return Header(names[0] if names else "", Flags(**values))

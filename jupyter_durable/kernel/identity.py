@@ -178,8 +178,9 @@ def refuse_two_owners(cell: CellFacts, other: str) -> None:
         UsageError: always.
     """
     raise UsageError(
-        f"Run `{cell.name}` belongs to another cell of this notebook (`{other[:8]}`), so this cell was not run: it would "
-        f"continue the other's history. Give it a name of its own. If the other cell is gone, save the notebook first.",
+        f"Run `{cell.name}` belongs to another cell of this notebook (`{other[:8]}`), so this cell was not run: it "
+        f"would continue the other's history. Give it a name of its own. If the other cell is gone, save the notebook "
+        f"first.",
         run=cell.name,
         cell=other,
     )
@@ -249,7 +250,7 @@ class Notebook:
 
         def exists(other: str) -> bool:
             beside = folder / Path(other).name  # the folder as a whole may have moved, with its log
-            return os.path.exists(other) or (str(beside) != path and beside.exists())
+            return Path(other).exists() or (str(beside) != path and beside.exists())
 
         found, before = find_notebook(path, cell, self._sources() or (), known(), exists)
         self._ids[path] = found or clock.token_bytes(6).hex()
@@ -258,7 +259,7 @@ class Notebook:
     def _sources(self) -> dict[str, str] | None:
         path = self.path
         try:
-            changed = os.stat(path).st_mtime
+            changed = Path(path).stat().st_mtime
             if self._read is None or self._read[:2] != (path, changed):
                 self._read = (path, changed, _cells_of(Path(path)))
         except (OSError, ValueError, TypeError, AttributeError):
@@ -278,7 +279,7 @@ def _cells_of(path: Path) -> dict[str, str]:
 def _own_session(environment: Mapping[str, str]) -> str:
     """The notebook that the server names, unless the name was inherited from a kernel that started this one."""
     name = environment.get(SESSION, "")
-    if not os.path.isabs(name):
+    if not Path(name).is_absolute():
         return ""
     if sys.platform == "linux":
         try:

@@ -105,7 +105,7 @@ class Interrupts:
         """The cell is over: from now on an interrupt must not cut the writing of its end."""
         self.state = "closing"
 
-    def _on_signal(self, number: int, frame: FrameType | None) -> None:
+    def _on_signal(self, _: int, frame: FrameType | None) -> None:
         self.pressed += 1
         execution = self._execution
         if self.state == "opening":

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import atexit
 from collections import Counter
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from contextvars import Token
 from dataclasses import dataclass
 from pathlib import Path
@@ -147,8 +147,8 @@ class LiveCell:
         outer = current()
         if outer is not None and not outer.execution.ended:
             raise UsageError(
-                f"A durable cell was begun inside of run `{outer.execution.run_name}`: a run cannot hold another one. Call "
-                f"the inner part as a step."
+                f"A durable cell was begun inside of run `{outer.execution.run_name}`: a run cannot hold another one. "
+                f"Call the inner part as a step."
             )
         self._shell = shell = hooks.shell
         self._around = hooks.surroundings
@@ -229,8 +229,8 @@ class LiveCell:
                 failure = refused
             if error is None and failure is None and self.execution.sealed:
                 failure = RunSealed(
-                    f"{self.execution.place_of_run()} had stopped, and the cell went on over it: {self.execution.sealed} "
-                    f"If your code caught the error with `except`, let it through.",
+                    f"{self.execution.place_of_run()} had stopped, and the cell went on over it: "
+                    f"{self.execution.sealed} If your code caught the error with `except`, let it through.",
                     **self.execution.where,
                 )
             self._undo.close()
@@ -256,10 +256,8 @@ class LiveCell:
 
 
 def _leave(token: Token[Frame | None]) -> None:
-    try:
+    with suppress(ValueError):  # a cell with `await` ran in a context of its own, which ended with it
         CURRENT.reset(token)
-    except ValueError:
-        pass  # a cell with `await` ran in a context of its own, which ended with it
 
 
 def _modules(namespace: dict[str, Any]) -> dict[str, str]:

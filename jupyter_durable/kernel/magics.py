@@ -1,4 +1,4 @@
-"""``%durable``: the words of the operator inside a notebook. Facts come from `client`; this file finds and shows them."""
+"""``%durable``: the words of the operator inside a notebook. `client` has the facts; this file finds and shows them."""
 
 from __future__ import annotations
 
@@ -184,8 +184,8 @@ def _settle(console: Console, rest: str) -> str:
     place = next((i for i in (1, 2) if len(words) > i and words[i] in _CHOICES), None)
     if place is None:
         raise UsageError(
-            "Say `%durable settle [RUN] STEP rerun`, `fail`, `salvage` or `value EXPRESSION`; `%durable history` has the "
-            "numbers of the steps."
+            "Say `%durable settle [RUN] STEP rerun`, `fail`, `salvage` or `value EXPRESSION`; `%durable history` has "
+            "the numbers of the steps."
         )
     words = rest.split(None, place + 1)
     choice = cast("Literal['rerun', 'value', 'salvage', 'fail']", words[place])
@@ -252,7 +252,7 @@ def _off(console: Console, rest: str) -> str:
     return "Only cells with a header are durable."
 
 
-def _help(console: Console, rest: str) -> Shown:
+def _help(_: Console, rest: str) -> Shown:
     _nothing_after("help", rest)
     width = max(len(word.usage) for word in WORDS.values())
     words = "\n".join(f"    %durable {word.usage:<{width}}  {word.help}" for word in WORDS.values())

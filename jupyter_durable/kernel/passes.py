@@ -1,8 +1,9 @@
 """Which pass a cell belongs to: one execution of a notebook from top to end with nobody in front of it.
 
 A person who runs a completed cell again wants its results back. A scheduler that runs a notebook again wants new ones,
-unless the last time was cut short: then it wants the rest. So an execution without a person belongs to a pass. A pass is
-open until a kernel that came to its clean end closes it; an open pass is resumed, after a closed one a new one begins.
+unless the last time was cut short: then it wants the rest. So an execution without a person belongs to a pass. A pass
+is open until a kernel that came to its clean end closes it; an open pass is resumed, after a closed one begins a new
+one.
 """
 
 from __future__ import annotations
@@ -77,7 +78,9 @@ class Passes:
             return self._named
         if not self._pass:
             self._folder = None if directory.startswith("memory:") else Path(directory) / "passes"
-            self._pass = choose(records(), self._is_closed) or f"{int(clock.now() * 1000):012x}-{clock.token_bytes(4).hex()}"
+            self._pass = (
+                choose(records(), self._is_closed) or f"{int(clock.now() * 1000):012x}-{clock.token_bytes(4).hex()}"
+            )
         return self._pass
 
     def close(self, succeeded: bool) -> None:

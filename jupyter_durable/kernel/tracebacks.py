@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import os
 import traceback
+from pathlib import Path
 from types import TracebackType
 from typing import Any
 
@@ -15,7 +16,7 @@ from jupyter_durable.context import CURRENT
 from jupyter_durable.errors import DurableControl, DurableError
 from jupyter_durable.execution import Execution
 
-_HOME = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
+_HOME = str(Path(__file__).absolute().parents[1]) + os.sep
 _ON_PURPOSE = (DurableError, DurableControl, KeyboardInterrupt, asyncio.CancelledError)
 
 
@@ -46,7 +47,12 @@ class ErrorHandler:
         return self._original if error is not None and error is self._shown else error
 
     def _handle(
-        self, shell: Any, kind: type[BaseException], error: BaseException, tb: TracebackType | None, tb_offset: Any = None
+        self,
+        shell: Any,
+        kind: type[BaseException],
+        error: BaseException,
+        tb: TracebackType | None,
+        tb_offset: Any = None,  # noqa: ARG002 - IPython gives it by name
     ) -> list[str] | None:
         frame = CURRENT.get()
         if frame is None or frame.execution is not self._execution:

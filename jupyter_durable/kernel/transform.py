@@ -48,9 +48,9 @@ def mark(text: str) -> str:
 
 
 def marked(tree: ast.AST) -> str | None:
-    """What the header of a marked cell says; ``None`` for a tree without a mark.
+    r"""What the header of a marked cell says; ``None`` for a tree without a mark.
 
-    >>> marked(ast.parse("'%%durable report'\\nx = 1"))
+    >>> marked(ast.parse("'%%durable report'\nx = 1"))
     'report'
     >>> marked(ast.parse("x = 1")) is None
     True
@@ -82,14 +82,16 @@ def blanked(source: str) -> str:
 
 
 def is_misplaced(tree: ast.AST) -> bool:
-    """Whether a cell has ``%%durable`` below other code, where IPython takes it for a line magic named ``%durable``.
+    r"""Whether a cell has ``%%durable`` below other code, where IPython takes it for a line magic named ``%durable``.
 
-    >>> is_misplaced(ast.parse("x = 1\\nget_ipython().run_line_magic('%durable', 'report')"))
+    >>> is_misplaced(ast.parse("x = 1\nget_ipython().run_line_magic('%durable', 'report')"))
     True
     """
     for statement in getattr(tree, "body", ()):
         match statement:
-            case ast.Expr(value=ast.Call(func=ast.Attribute(attr="run_line_magic"), args=[ast.Constant(value=name), *_])):
+            case ast.Expr(
+                value=ast.Call(func=ast.Attribute(attr="run_line_magic"), args=[ast.Constant(value=name), *_])
+            ):
                 if name == MAGIC[1:]:
                     return True
     return False

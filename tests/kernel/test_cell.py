@@ -202,7 +202,11 @@ def test_cells_behind_an_awaiting_one_are_run(cells):
     """G16: nothing patches the loop, so nothing is dropped from its queue."""
     requests = [
         cells.send(code)
-        for code in ("%%durable g16\nawait asyncio.sleep(0.2)\nprint(await fetch('one'))", "print('two')", "print('three')")
+        for code in (
+            "%%durable g16\nawait asyncio.sleep(0.2)\nprint(await fetch('one'))",
+            "print('two')",
+            "print('three')",
+        )
     ]
 
     assert [cells.collect(request).text for request in requests] == ["one\n", "two\n", "three\n"]
@@ -231,7 +235,11 @@ def test_a_header_that_cannot_be_meant_runs_nothing_and_says_so_in_one_sentence(
 
 @pytest.mark.parametrize(
     "cell",
-    ["# a comment\n%%durable late\nprint('ran')", "print('ran')\n%%durable late", "%%time\n%%durable late\nprint('ran')"],
+    [
+        "# a comment\n%%durable late\nprint('ran')",
+        "print('ran')\n%%durable late",
+        "%%time\n%%durable late\nprint('ran')",
+    ],
     ids=["comment", "code", "time"],
 )
 def test_a_header_that_is_not_first_runs_nothing(cells, cell):
@@ -329,7 +337,9 @@ def test_all_cells_can_be_durable(cells):
 
 def test_a_live_summary_is_shown_in_place_while_the_cell_waits(cells):
     cells.ok("gate = asyncio.Event()\n@step\nasync def waits(): await gate.wait(); return 1")
-    request = cells.send("%%durable shown\nadd(1, 1)\nasyncio.get_running_loop().call_later(0.5, gate.set)\nawait waits()")
+    request = cells.send(
+        "%%durable shown\nadd(1, 1)\nasyncio.get_running_loop().call_later(0.5, gate.set)\nawait waits()"
+    )
 
     live = cells.collect(request, lambda ran: bool(ran.displays))
     rest = cells.collect(request)
@@ -343,7 +353,8 @@ def test_nothing_of_ours_is_left_after_a_cell(start_kernel):
     look = (
         "[__import__('signal').getsignal(2).__name__, len(get_ipython().custom_exceptions), "
         "'write' in vars(__import__('sys').stdout), 'publish' in vars(get_ipython().display_pub), "
-        "asyncio.get_running_loop().get_task_factory() is None, threading.Thread.start.__module__, asyncio.sleep.__module__, "
+        "asyncio.get_running_loop().get_task_factory() is None, "
+        "threading.Thread.start.__module__, asyncio.sleep.__module__, "
         "__import__('jupyter_durable.context', fromlist=['x']).current() is None]"
     )
     kernel = start_kernel()
@@ -381,7 +392,9 @@ def test_loading_twice_is_harmless_and_unloading_restores(start_kernel):
 def test_loading_imports_nothing_of_the_engine(start_kernel):
     kernel = start_kernel(setup="%load_ext jupyter_durable")
 
-    loaded = kernel.value("sorted(m for m in __import__('sys').modules if m.startswith(('jupyter_durable.', 'msgspec', 'duckdb')))")
+    loaded = kernel.value(
+        "sorted(m for m in __import__('sys').modules if m.startswith(('jupyter_durable.', 'msgspec', 'duckdb')))"
+    )
 
     assert loaded == [
         "jupyter_durable.errors",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import re
 from html.parser import HTMLParser
 
@@ -12,11 +13,11 @@ from jupyter_durable.kernel.display import MOST_ROWS, CellView, as_html, as_text
 
 
 def view(**changes):
-    facts = dict(
+    seen = CellView(
         name="review", branch="main", status="completed", replayed=11, adopted=0, live=3, failed=0, seconds=6.2,
         rows=[StepRow(0, "ask", "replayed", 0.0, "recorded"), StepRow(4, "write", "live", 1.5, "")],
     )  # fmt: skip
-    return CellView(**{**facts, **changes})
+    return dataclasses.replace(seen, **changes)
 
 
 @pytest.mark.parametrize(

@@ -25,8 +25,8 @@ def header(notebook="", path="", name="", cell="", code="c0"):
     )  # fmt: skip
 
 
-def cell(id="", name="", code="c0", handle=""):
-    return CellFacts(id, handle, name, code)
+def cell(cell_id="", name="", code="c0", handle=""):
+    return CellFacts(cell_id, handle, name, code)
 
 
 # Notebooks ----------------------------------------------------------------------------------------------------------
@@ -174,8 +174,8 @@ def notebook(tmp_path, start_kernel, effects):
                 json.dumps(
                     {
                         "cells": [
-                            {"cell_type": "code", "id": id, "source": source, "metadata": {}, "outputs": []}
-                            for id, source in cells.items()
+                            {"cell_type": "code", "id": each, "source": source, "metadata": {}, "outputs": []}
+                            for each, source in cells.items()
                         ],
                         "metadata": {},
                         "nbformat": 4,
@@ -230,7 +230,7 @@ def test_a_copy_has_runs_of_its_own(notebook, effects, tmp_path):
 def test_two_cells_with_one_name_ask(notebook, effects):
     """Rule 21: the second would go on with the history of the first."""
     cells = {"aaaa0001": "%%durable plan\nask(1)", "aaaa0002": "%%durable plan\nask(2)"}
-    path, kernel = notebook("plan.ipynb", cells)
+    _, kernel = notebook("plan.ipynb", cells)
     kernel.ok(cells["aaaa0001"], "aaaa0001")
 
     refused = kernel.run(cells["aaaa0002"], "aaaa0002")

@@ -34,7 +34,11 @@ CELLS = {
     ),
     "wait_for": ("in crawl", "await asyncio.wait_for(crawl(1), 100)", True),
     "to_thread": ("wasting", "await asyncio.to_thread(lambda: (print('wasting', flush=True), time.sleep(3)))", True),
-    "sync_in_task": ("wasting", "await asyncio.gather(*(asyncio.create_task(asyncio.to_thread(int)) for _ in 'ab'))\nwaste()", True),
+    "sync_in_task": (
+        "wasting",
+        "await asyncio.gather(*(asyncio.create_task(asyncio.to_thread(int)) for _ in 'ab'))\nwaste()",
+        True,
+    ),
     "sync_in_child": (
         "wasting",
         "async def child(): waste()\nawait asyncio.gather(*(child() for _ in range(8)))",
@@ -112,7 +116,11 @@ async def apay(n):
     print("paid"); return n
 """
     )
-    for name, call in {"sync": "pay(3)", "await": "await apay(3)", "child": "await asyncio.gather(apay(3), apay(4))"}.items():
+    for name, call in {
+        "sync": "pay(3)",
+        "await": "await apay(3)",
+        "child": "await asyncio.gather(apay(3), apay(4))",
+    }.items():
         cell = f"%%durable written_{name}\nv = {call}\nprint('went on')"
         kernel.ok("payloads.write = pressing")
 
@@ -141,7 +149,7 @@ def stubborn_sync():
     while True:
         try:
             waste()
-        except KeyboardInterrupt:
+        except asyncio.CancelledError:
             pass
 """
     )

@@ -182,7 +182,7 @@ def test_a_progress_bar_is_replayed_as_it_ended(cells):
 
 
 def test_stderr_comes_back_as_stderr(cells):
-    first, again = twice(cells, "warned", "warn()")
+    _, again = twice(cells, "warned", "warn()")
 
     streams = [(content["name"], content["text"]) for content in again.of("stream")]
     assert streams == [("stderr", "careful\n")]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from pathlib import Path
 
 import nbclient
 import nbformat
@@ -18,7 +17,9 @@ from jupyter_durable.log.base import ExecutionRecord
 
 
 def record(pass_id, started, name="r"):
-    head = ExecutionHeader(format=1, execution=f"e{started}", run="r", name=name, branch="b", branch_name="main", pass_id=pass_id)
+    head = ExecutionHeader(
+        format=1, execution=f"e{started}", run="r", name=name, branch="b", branch_name="main", pass_id=pass_id
+    )
     return ExecutionRecord(head, started, Head(execution="e", seq=0, chain=""), None, None, running=False, folded=False)
 
 
@@ -94,12 +95,32 @@ def execute(tmp_path, effects):
         path = tmp_path / "report.ipynb"
         nbformat.write(notebook, path)
         if by == "nbclient":
-            client = nbclient.NotebookClient(notebook, kernel_name="python3", resources={"metadata": {"path": str(tmp_path)}})
+            client = nbclient.NotebookClient(
+                notebook, kernel_name="python3", resources={"metadata": {"path": str(tmp_path)}}
+            )
             client.execute(env={**os.environ, **environment})
             return notebook
         command = {
-            "papermill": [sys.executable, "-m", "papermill", "-k", "python3", "--cwd", str(tmp_path), str(path), str(path)],
-            "jupyter execute": [sys.executable, "-m", "jupyter", "execute", "--inplace", "--kernel_name=python3", str(path)],
+            "papermill": [
+                sys.executable,
+                "-m",
+                "papermill",
+                "-k",
+                "python3",
+                "--cwd",
+                str(tmp_path),
+                str(path),
+                str(path),
+            ],
+            "jupyter execute": [
+                sys.executable,
+                "-m",
+                "jupyter",
+                "execute",
+                "--inplace",
+                "--kernel_name=python3",
+                str(path),
+            ],
         }[by]
         done = subprocess.run(
             command, cwd=tmp_path, env={**os.environ, **environment}, capture_output=True, text=True, check=False

@@ -73,7 +73,9 @@ def test_several_crashes_in_a_row_pay_for_nothing_twice(crash, effects):
 def test_gathered_steps_keep_their_places(crash, effects):
     """G06: the ones that finished are not executed again, whoever finished first."""
     _, ran = crash(
-        "%%durable brief\na, b, c = await asyncio.gather(price('ACME'), news('ACME'), filings('ACME'))\nstuck()\n(a, b, c)",
+        "%%durable brief\n"
+        "a, b, c = await asyncio.gather(price('ACME'), news('ACME'), filings('ACME'))\n"
+        "stuck()\n(a, b, c)",
         setup="""
 @step
 async def price(s): await asyncio.sleep(random.random() / 50); hit("price"); return ("price", s)
@@ -137,7 +139,9 @@ def test_steps_of_a_pool_are_paired_right(crash, effects):
 def test_classes_of_the_notebook_come_back_as_themselves(crash):
     """G01: not as twins that fail every comparison."""
     _, ran = crash(
-        "%%durable triage\nt = classify(7)\nstuck()\n(isinstance(t, Ticket), t.tone is Tone.URGENT, t == Ticket(7, Tone.URGENT))",
+        "%%durable triage\n"
+        "t = classify(7)\nstuck()\n"
+        "(isinstance(t, Ticket), t.tone is Tone.URGENT, t == Ticket(7, Tone.URGENT))",
         setup="""
 import enum, dataclasses
 class Tone(enum.Enum): CALM = 1; URGENT = 2
