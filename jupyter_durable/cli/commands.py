@@ -344,6 +344,12 @@ def trust(args: Arguments) -> int:
             else f"There is no execution `{args.execution}` in {log.location}. `jupyter durable show RUN` lists them."
         )
     header = found[0]
+    place = f"Execution {header.execution} of run {header.name} ({header.branch_name})"
+    if header.key == log.keys.own(create=True).id:
+        raise errors.UsageError(
+            f"{place} is signed with your own key, so there is nothing to accept. If it was changed, put the original "
+            "file back: a changed line is never loaded."
+        )
     log.trust(header.execution)
     shape = {
         "format": shapes.FORMAT,
@@ -353,8 +359,9 @@ def trust(args: Arguments) -> int:
         "branch": header.branch_name,
         "key": header.key,
     }
-    place = f"Execution {header.execution} of run {inert(header.name)} ({inert(header.branch_name)})"
-    answer(args, shape, lambda: f"{place}, signed with key {inert(header.key)}, is accepted as its bytes are now.")
+    answer(
+        args, shape, lambda: f"{inert(place)}, signed with key {inert(header.key)}, is accepted as its bytes are now."
+    )
     return 0
 
 

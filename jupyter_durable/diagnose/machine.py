@@ -12,7 +12,6 @@ from collections.abc import Iterator
 from importlib import metadata
 from pathlib import Path
 
-import jupyter_durable
 from jupyter_durable.diagnose.finding import Finding
 
 _LOW, _SCARCE = 1 << 30, 100 << 20
@@ -27,7 +26,6 @@ _NEEDED = ("duckdb", "ipython", "ipykernel", "msgspec", "cloudpickle", "zstandar
 """What the package needs, for a checkout that is not installed and so has no metadata."""
 
 _LOAD = """
-import jupyter_durable
 from IPython.core.interactiveshell import InteractiveShell
 from traitlets.config import Config
 config = Config()
@@ -127,7 +125,7 @@ def extension(path: Path) -> Iterator[Finding]:
     if _loaded_here():
         yield Finding("ok", "The extension is loaded in this kernel.")
         return
-    root = Path(jupyter_durable.__file__).resolve().parents[1]
+    root = Path(__file__).resolve().parents[2]
     with tempfile.TemporaryDirectory(prefix="jupyter-durable-doctor-", ignore_cleanup_errors=True) as own:
         environment = {**os.environ, "IPYTHONDIR": own, "PYTHONPATH": str(root)}
         try:

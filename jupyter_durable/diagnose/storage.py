@@ -208,8 +208,8 @@ def database(log: LocalLog) -> Iterator[Finding]:
     if unfolded:
         yield Finding(
             "note",
-            f"Not in log.duckdb yet: {counted(sum(unfolded.values()), 'event')} in {counted(len(unfolded), 'journal')}. "
-            "`jupyter durable sql` and `connect()` show them all the same.",
+            f"Not in log.duckdb yet: {counted(sum(unfolded.values()), 'event')} in {counted(len(unfolded), 'journal')}."
+            " `jupyter durable sql` and `connect()` show them all the same.",
             "For programs that open log.duckdb themselves: jupyter durable fold.",
         )
 

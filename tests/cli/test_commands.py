@@ -273,6 +273,13 @@ def test_trust_needs_one_execution(script, cli):
     assert "Several executions begin with ``" in cli("trust", "").sentence
 
 
+def test_an_execution_of_the_own_key_needs_no_trust(script, cli):
+    script(DYING, "die")
+    execution = cli("show", "literature-review", "--json").json["executions"][0]["execution"]
+
+    assert "is signed with your own key" in cli("trust", execution).sentence
+
+
 def test_demo_passes_its_options_on_and_its_verdict_back(cli, monkeypatch, tmp_path):
     asked = []
 
@@ -297,11 +304,13 @@ def test_demo_tells_why_a_notebook_failed_in_a_sentence(cli, monkeypatch):
 
 
 @pytest.mark.parametrize("command", COMMANDS, ids=lambda command: command.name)
-def test_the_example_of_every_command_works(command, script, cli, monkeypatch):
+def test_the_example_of_every_command_works(command, script, cli, key_file, monkeypatch):
     script(DYING, "die")
     execution = cli("show", "literature-review", "--json").json["executions"][0]["execution"]
     monkeypatch.setattr(main_job, "run", lambda **options: type("Report", (), {"ok": True}))
     words = shlex.split(command.example.replace("8c1f", execution))
+    if command.name == "trust":
+        key_file.write_bytes(b"k" * 32)
 
     answer = cli(*words[2:])
 
