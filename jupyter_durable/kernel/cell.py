@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from jupyter_durable.errors import DurableControl, DurableError, UsageError
 from jupyter_durable.kernel import header as headers
-from jupyter_durable.kernel.transform import blanked, first_error, is_misplaced, marked, without_mark
+from jupyter_durable.kernel.transform import blanked, first_error, is_misplaced, marked, parsed, without_mark
 
 if TYPE_CHECKING:
     from jupyter_durable.kernel.live import LiveCell, Surroundings
@@ -74,6 +74,11 @@ class Hooks:
 
     # The hooks --------------------------------------------------------------------------------------------------------
 
+    @property
+    def busy(self) -> bool:
+        """Whether a durable cell of this thread is running."""
+        return any(opened.live is not None for opened in self._mine.stack)
+
     def pre_run_cell(self, info: Any) -> None:
         """Begin the run of a durable cell. What goes wrong becomes an error of the cell: a hook's would be ignored."""
         opened = Opened(info)
@@ -90,9 +95,8 @@ class Hooks:
         source = getattr(opened.info, "transformed_cell", None)
         if source is None:  # an IPython that does not tell it
             source = self.shell.transform_cell(opened.info.raw_cell)
-        try:
-            tree = ast.parse(source)
-        except SyntaxError:
+        tree = parsed(source)
+        if tree is None:
             return  # IPython reports it, and nothing runs
         text = marked(tree)
         if text is None and (not self.all_cells or opened.info.raw_cell.lstrip().startswith(COMMANDS)):
@@ -118,11 +122,9 @@ class Hooks:
         if opened is not None and opened.decided:
             if opened.error is not None:
                 return refusal(opened.error)
-            rest = tree if text is None else without_mark(tree)
             if opened.broken is not None:
-                line = opened.broken.body[0].lineno
-                return ast.Module(body=[s for s in rest.body if s.lineno == line][:1], type_ignores=[])
-            return rest
+                return opened.broken
+            return tree if text is None else without_mark(tree)
         if text is not None:
             return self._unbegun(tree, text)
         if is_misplaced(tree):

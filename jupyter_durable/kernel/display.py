@@ -222,7 +222,10 @@ class Summary:
             wait = EVERY
             if self._changed or self.execution.in_flight:
                 self._changed = False
-                self._publish()
+                try:
+                    self._publish()
+                except Exception:
+                    return  # the connection is going away; the end of the cell will say so if it matters
 
     def stop(self) -> None:
         """No more updates but the last."""

@@ -29,6 +29,8 @@ def unload_ipython_extension(shell: Any) -> None:
     hooks = _loaded(shell)
     if hooks is None:
         return
+    if hooks.busy:
+        raise UsageError("A durable cell cannot unload the extension that records it; do that in a cell of its own.")
     shell.ast_transformers.remove(hooks)
     if transform in shell.input_transformers_cleanup:
         shell.input_transformers_cleanup.remove(transform)

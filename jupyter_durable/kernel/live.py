@@ -59,6 +59,7 @@ class Surroundings:
         self.shell = hooks.shell
         self.notebook = Notebook(hooks.shell)
         self.passes = Passes()
+        self.errors = ErrorHandler(hooks.shell)
         self._logs: dict[str, EventLog] = {}
         self._codes: Counter[str] = Counter()
         self.notebook_id = ""
@@ -203,9 +204,8 @@ class LiveCell:
         self.summary = Summary(
             self._shell, execution, notices, again=own.completed_branch() and around.attended, quiet=quiet
         )
-        self._errors = ErrorHandler(self._shell, execution)
-        self._errors.install()
-        self._undo.callback(self._errors.restore)
+        around.errors.begin(execution)
+        self._undo.callback(around.errors.end, execution)
         outputs.install(self._shell)
         self._undo.callback(outputs.uninstall)
         self.summary.start()
@@ -218,34 +218,40 @@ class LiveCell:
     def end(self, result: Any) -> None:
         """End the run: record how, move it into the database, show the last summary. Raises nothing."""
         self._interrupts.close()
+        execution = self.execution
+        error: BaseException | None = None
+        if result is not None:
+            error = self._around.errors.original(execution, result.error_before_exec or result.error_in_exec)
+        self._undo.close()
         try:
-            error: BaseException | None = None
-            if result is not None:
-                error = self._errors.original(result.error_before_exec or result.error_in_exec)
-            failure: BaseException | None = None
-            try:
-                self.execution.end(error)
-            except LogError as refused:
-                failure = refused
-            if error is None and failure is None and self.execution.sealed:
-                failure = RunSealed(
-                    f"{self.execution.place_of_run()} had stopped, and the cell went on over it: "
-                    f"{self.execution.sealed} If your code caught the error with `except`, let it through.",
-                    **self.execution.where,
-                )
-            self._undo.close()
+            failure = self._record_end(error)
             if failure is not None:
                 self._fail(result, failure)
-            if not self.execution.draining and not isinstance(failure, LogError):
+            if not execution.draining and not isinstance(failure, LogError):
                 try:
-                    self.execution.log.fold()
+                    execution.log.fold()
                 except LogError as refused:
-                    self.execution.stats.notices.append(str(refused))
-            header = self.execution.header
-            self._around.ran[header.run] = Ran(header.name, header.branch_name, list(self.execution.stats.rows))
+                    execution.stats.notices.append(str(refused))
+            header = execution.header
+            self._around.ran[header.run] = Ran(header.name, header.branch_name, list(execution.stats.rows))
             self.summary.finish()
         finally:
             self._interrupts.restore()
+
+    def _record_end(self, error: BaseException | None) -> BaseException | None:
+        """Record how the run ended; return what must still be said although the cell came to its end."""
+        execution = self.execution
+        try:
+            execution.end(error)
+        except LogError as refused:
+            return refused
+        if error is None and execution.sealed:
+            return RunSealed(
+                f"{execution.place_of_run()} had stopped, and the cell went on over it: {execution.sealed} If your "
+                f"code caught the error with `except`, let it through.",
+                **execution.where,
+            )
+        return None
 
     def _fail(self, result: Any, failure: BaseException) -> None:
         """Let a cell that came to its end count as failed, so that Run All stops."""

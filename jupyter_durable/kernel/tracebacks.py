@@ -21,30 +21,33 @@ _ON_PURPOSE = (DurableError, DurableControl, KeyboardInterrupt, asyncio.Cancelle
 
 
 class ErrorHandler:
-    """Takes the place of IPython's handler of custom exceptions while a durable cell runs."""
+    """Takes the place of IPython's handler of custom exceptions while durable cells run: with subshells, several."""
 
-    def __init__(self, shell: Any, execution: Execution) -> None:
+    def __init__(self, shell: Any) -> None:
         self._shell = shell
-        self._execution = execution
-        self._before: tuple[Any, Any] | None = None
-        self._shown: BaseException | None = None
-        self._original: BaseException | None = None
+        self._before: tuple[Any, Any] = ((), None)
+        self._mine: Any = None
+        self._ended: dict[Execution, tuple[BaseException, BaseException] | None] = {}
+        """Live execution -> the exception that was shown for its cell, and the one that it stands for."""
 
-    def install(self) -> None:
-        """Begin to show errors."""
-        self._before = (self._shell.custom_exceptions, self._shell.CustomTB)
-        self._shell.set_custom_exc((BaseException,), self._handle)
-        self._mine = self._shell.CustomTB
+    def begin(self, execution: Execution) -> None:
+        """Begin to show the errors of a cell."""
+        if not self._ended:
+            self._before = (self._shell.custom_exceptions, self._shell.CustomTB)
+            self._shell.set_custom_exc((BaseException,), self._handle)
+            self._mine = self._shell.CustomTB
+        self._ended[execution] = None
 
-    def restore(self) -> None:
-        """Put back what was there, if nobody has replaced ours."""
-        if self._before is not None and self._shell.CustomTB is self._mine:
+    def end(self, execution: Execution) -> None:
+        """Leave the errors of a cell to IPython again, unless somebody else has taken them over since."""
+        self._ended.pop(execution, None)
+        if not self._ended and self._shell.CustomTB is self._mine:
             self._shell.custom_exceptions, self._shell.CustomTB = self._before
-        self._before = None
 
-    def original(self, error: BaseException | None) -> BaseException | None:
+    def original(self, execution: Execution, error: BaseException | None) -> BaseException | None:
         """The exception behind one that was shown as another."""
-        return self._original if error is not None and error is self._shown else error
+        shown = self._ended.get(execution)
+        return shown[1] if shown is not None and shown[0] is error else error
 
     def _handle(
         self,
@@ -55,17 +58,20 @@ class ErrorHandler:
         tb_offset: Any = None,  # noqa: ARG002 - IPython gives it by name
     ) -> list[str] | None:
         frame = CURRENT.get()
-        if frame is None or frame.execution is not self._execution:
-            self._others(kind, error, tb)  # a cell of a subshell, which runs at the same time
+        before, custom = self._before
+        if frame is None or frame.execution not in self._ended:  # a plain cell of a subshell
+            if before and isinstance(error, before):
+                custom(kind, error, tb)
+            else:
+                shell.showtraceback((kind, error, tb), running_compiled_code=True)
             return None
-        shown = self._as_shown(error)
-        self._shown, self._original = shown, error
+        shown = self._as_shown(error, interrupted=frame.execution.interrupted)
+        self._ended[frame.execution] = (shown, error)
         clean(shown)
         result = getattr(shell.displayhook, "exec_result", None)
         if result is not None and shown is not error:
             result.error_in_exec = shown
-        before, custom = self._before or ((), None)
-        if before and isinstance(shown, before) and custom is not None:
+        if before and isinstance(shown, before):
             custom(type(shown), shown, shown.__traceback__)
         elif isinstance(shown, BaseExceptionGroup):
             # IPython prints a group to stderr and tells the front end of no error.
@@ -74,17 +80,10 @@ class ErrorHandler:
             shell.showtraceback((type(shown), shown, shown.__traceback__), running_compiled_code=True)
         return None
 
-    def _others(self, kind: type[BaseException], error: BaseException, tb: TracebackType | None) -> None:
-        before, custom = self._before or ((), None)
-        if before and isinstance(error, before) and custom is not None:
-            custom(kind, error, tb)
-        else:
-            self._shell.showtraceback((kind, error, tb), running_compiled_code=True)
-
-    def _as_shown(self, error: BaseException) -> BaseException:
+    def _as_shown(self, error: BaseException, *, interrupted: bool) -> BaseException:
         if isinstance(error, BaseExceptionGroup):
             error = without_echoes(error)
-        if isinstance(error, asyncio.CancelledError) and self._execution.interrupted:
+        if isinstance(error, asyncio.CancelledError) and interrupted:
             interrupt = KeyboardInterrupt()
             interrupt.__traceback__ = error.__traceback__
             interrupt.__suppress_context__ = True

@@ -9,6 +9,7 @@ a string is still there in the syntax tree: code that was marked and is about to
 from __future__ import annotations
 
 import ast
+import warnings
 from collections.abc import Iterator
 
 from jupyter_durable.kernel.header import MAGIC, find
@@ -97,6 +98,16 @@ def is_misplaced(tree: ast.AST) -> bool:
     return False
 
 
+def parsed(source: str) -> ast.Module | None:
+    """The tree of a cell; ``None`` if it is not Python. Warns of nothing: IPython, who parses it next, will."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            return ast.parse(source)
+        except SyntaxError:
+            return None
+
+
 def first_error(tree: ast.Module, filename: str, flags: int) -> ast.Module | None:
     """The statement that does not compile, as a tree of its own; ``None`` if all do.
 
@@ -108,11 +119,13 @@ def first_error(tree: ast.Module, filename: str, flags: int) -> ast.Module | Non
         filename: of the cell, for messages.
         flags: of the compiler.
     """
-    for part in _statements(tree):
-        try:
-            compile(part, filename, "exec", flags, dont_inherit=True)
-        except SyntaxError:
-            return part
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for part in _statements(tree):
+            try:
+                compile(part, filename, "exec", flags, dont_inherit=True)
+            except SyntaxError:
+                return part
     return None
 
 

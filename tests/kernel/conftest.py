@@ -221,7 +221,7 @@ def start_kernel(tmp_path: Path, key_file: Path) -> Iterator[Callable[..., Kerne
 
 @pytest.fixture(scope="module")
 def kernel(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kernel]:
-    """One kernel for the tests of a file that leave nothing behind but runs of their own: starting one takes a second."""
+    """One kernel for tests that leave nothing but runs of their own behind: starting one takes a second."""
     folder = tmp_path_factory.mktemp("kernel")
     shared = Kernel(folder, {"JUPYTER_DURABLE_KEY_FILE": str(folder / "durable.key"), "JUPYTER_DURABLE_LOG": ""})
     shared.ok(SETUP)

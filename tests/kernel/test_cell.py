@@ -152,6 +152,7 @@ def test_a_group_of_errors_reaches_the_front_end(cells):
         ("add(1, 1)\nprint('ran')\nx = = 3", "SyntaxError", "invalid syntax"),
         ("add(1, 1)\nprint('ran')\n  y = 1", "IndentationError", "unexpected indent"),
         ("await fetch(1)\nprint('ran')\nbreak", "SyntaxError", "'break' outside loop"),
+        ("add(1, 1); print('ran'); return 3", "SyntaxError", "'return' outside function"),
     ],
 )
 def test_a_cell_that_cannot_be_compiled_does_not_begin(cells, body, kind, said):
@@ -162,6 +163,13 @@ def test_a_cell_that_cannot_be_compiled_does_not_begin(cells, body, kind, said):
     assert "ran" not in ran.text
     assert ran.summary == ""
     assert "broken" not in cells.ok("%durable runs").displays[0]
+
+
+def test_the_compiler_warns_as_often_as_in_a_plain_cell(cells):
+    ran = cells.ok("%%durable warns\nadd(1, 1) is 2")
+    plain = cells.ok("\nadd(1, 1) is 2")
+
+    assert ran.text.count("SyntaxWarning") == plain.text.count("SyntaxWarning") > 0
 
 
 def test_code_that_ipython_allows_anywhere_is_allowed(cells):
@@ -387,6 +395,13 @@ def test_loading_twice_is_harmless_and_unloading_restores(start_kernel):
     assert once[1] == before[1] + 1
     assert once[3] == ["%durable", "durable", "durable"]
     assert "not found" in kernel.run("%%durable x\n1").text
+
+
+def test_a_durable_cell_does_not_unload_what_records_it(cells):
+    ran = cells.run("%%durable unloads\n%unload_ext jupyter_durable")
+
+    assert ran.reply["ename"] == "UsageError"
+    assert cells.ok("%%durable unloads2\nadd(1, 1)").results == ["2"]
 
 
 def test_loading_imports_nothing_of_the_engine(start_kernel):
