@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Mapping, MutableMapping
 from dataclasses import dataclass, field
 from hashlib import blake2b
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from jupyter_durable.errors import UsageError
+
+if TYPE_CHECKING:
+    import asyncio  # `%load_ext` reads this file, and IPython itself imports it only when a cell awaits
 
 
 @dataclass(frozen=True, slots=True)
