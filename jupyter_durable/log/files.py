@@ -80,6 +80,14 @@ def use(layer: FileLayer) -> Iterator[FileLayer]:
         hooks = before
 
 
+def read_at(fd: int, size: int, offset: int) -> bytes:
+    """Read at a place; the descriptor's own place moves only where there is no ``pread`` (Windows)."""
+    if sys.platform != "win32":
+        return os.pread(fd, size, offset)
+    os.lseek(fd, offset, os.SEEK_SET)
+    return os.read(fd, size)
+
+
 def write_all(fd: int, data: bytes | memoryview) -> None:
     """Write until everything is taken. A short write is normal near a full disk; the next one then says why."""
     view = memoryview(data)

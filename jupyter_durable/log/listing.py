@@ -16,7 +16,7 @@ import msgspec
 
 from jupyter_durable.errors import LogDamaged, LogError, LogTooNew
 from jupyter_durable.events import AnyEvent, ExecutionEnded, ExecutionHeader, Head
-from jupyter_durable.log import lease
+from jupyter_durable.log import files, lease
 from jupyter_durable.log.base import ExecutionRecord
 from jupyter_durable.log.line import ENVELOPE, decode_event, read_envelope
 from jupyter_durable.log.reader import JournalReader, damaged, first_line
@@ -228,7 +228,7 @@ def ends_of(path: Path) -> Ends:
         size = os.fstat(fd).st_size
         want = _TAIL
         while True:
-            tail = os.pread(fd, min(want, size), max(0, size - want))
+            tail = files.read_at(fd, min(want, size), max(0, size - want))
             lines = tail.split(b"\n")
             torn = len(lines.pop())
             if len(lines) >= 3 or want >= size:

@@ -19,6 +19,7 @@ import msgspec
 
 from jupyter_durable.errors import LogDamaged, LogTooNew, LogUntrusted
 from jupyter_durable.events import FORMAT, ExecutionStarted, Payload, Recorded, StepCompleted
+from jupyter_durable.log import files
 from jupyter_durable.log.line import (
     ENVELOPE,
     Chain,
@@ -91,7 +92,7 @@ class JournalReader:
         fd = os.open(self.path, os.O_RDONLY | getattr(os, "O_BINARY", 0))
         try:
             rest = b""
-            while chunk := os.pread(fd, _CHUNK, self.position.offset + len(rest)):
+            while chunk := files.read_at(fd, _CHUNK, self.position.offset + len(rest)):
                 lines = (rest + chunk).split(b"\n")
                 rest = lines.pop()
                 if not lines:
@@ -268,7 +269,7 @@ def read_line(path: Path, offset: int, length: int, crc_before: int | None = Non
     """
     fd = os.open(path, os.O_RDONLY | getattr(os, "O_BINARY", 0))
     try:
-        text = os.pread(fd, length, offset)
+        text = files.read_at(fd, length, offset)
     finally:
         os.close(fd)
     envelope = _envelope(text)
@@ -291,7 +292,7 @@ def _envelope(text: bytes) -> Envelope | None:
 
 def _read_to_end(fd: int, offset: int) -> bytes:
     parts = []
-    while part := os.pread(fd, _CHUNK, offset):
+    while part := files.read_at(fd, _CHUNK, offset):
         parts.append(part)
         offset += len(part)
     return b"".join(parts)
@@ -306,10 +307,10 @@ def first_line(path: Path) -> tuple[bytes, ExecutionStarted | None]:
     fd = os.open(path, os.O_RDONLY | getattr(os, "O_BINARY", 0))
     try:
         size = 1 << 14
-        text = os.pread(fd, size, 0)
+        text = files.read_at(fd, size, 0)
         while b"\n" not in text and len(text) == size:
             size *= 8
-            text = os.pread(fd, size, 0)
+            text = files.read_at(fd, size, 0)
     finally:
         os.close(fd)
     line, feed, _ = text.partition(b"\n")

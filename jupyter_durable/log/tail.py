@@ -13,6 +13,7 @@ from typing import NamedTuple
 import msgspec
 
 from jupyter_durable.events import Recorded
+from jupyter_durable.log import files
 from jupyter_durable.log.line import decode_event, read_envelope
 
 _CHUNK = 4 << 20
@@ -48,7 +49,7 @@ def _tail_one(path: Path, execution: str, offset: int) -> Iterator[Tailed]:
         return
     try:
         rest = b""
-        while chunk := os.pread(fd, _CHUNK, offset + len(rest)):
+        while chunk := files.read_at(fd, _CHUNK, offset + len(rest)):
             lines = (rest + chunk).split(b"\n")
             rest = lines.pop()
             for line in lines:
