@@ -17,9 +17,9 @@ import pytest
 from jupyter_durable import client
 from jupyter_durable.log import open_log
 from tests.conftest import Effects
-from tests.kernel.conftest import SETUP, Kernel, Ran, plain, start_kernel
+from tests.kernel.conftest import SETUP, Kernel, Ran, kernel, plain, start_kernel
 
-__all__ = ["ROOT", "Case", "Kernel", "Ran", "case", "plain", "refused", "start_kernel"]
+__all__ = ["ROOT", "Case", "Kernel", "Ran", "case", "kernel", "plain", "refused", "start_kernel"]
 
 ROOT = Path(__file__).resolve().parents[2]
 
