@@ -128,7 +128,16 @@ class Kernel:
         """The stop button."""
         self.manager.interrupt_kernel()
 
-    def send(self, code: str, cell: str = "", *, silent: bool = False, stdin: bool = True, **metadata: Any) -> str:
+    def send(
+        self,
+        code: str,
+        cell: str = "",
+        *,
+        silent: bool = False,
+        stdin: bool = True,
+        subshell: str = "",
+        **metadata: Any,
+    ) -> str:
         """Ask for a cell and do not wait.
 
         Args:
@@ -136,6 +145,7 @@ class Kernel:
             cell: its id, as JupyterLab sends it.
             silent: as front ends do for their own purposes.
             stdin: whether a person could be asked for input.
+            subshell: id of the subshell that is to run it.
             metadata: more of the request's metadata.
 
         Returns:
@@ -148,6 +158,8 @@ class Kernel:
         if cell:
             metadata["cellId"] = cell
         message = self.client.session.msg("execute_request", content, metadata=metadata)
+        if subshell:
+            message["header"]["subshell_id"] = subshell
         self.client.shell_channel.send(message)
         return str(message["header"]["msg_id"])
 

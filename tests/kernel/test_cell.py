@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from tests.kernel.conftest import SETUP
+
 STEPS = """
 @step
 def add(a, b): return a + b
@@ -427,3 +429,38 @@ def test_help_is_where_ipython_looks_for_it(cells):
     (page,) = (payload["data"]["text/plain"] for payload in ran.reply["payload"] if payload["source"] == "page")
 
     assert "--replay-only" in page
+
+
+def test_exit_ends_the_run_in_an_orderly_way(start_kernel):
+    kernel = start_kernel()
+    kernel.ok(STEPS)
+
+    ran = kernel.ok("%%durable leaving\nadd(1, 2)\nexit()")
+    kernel.restart()
+    kernel.ok(SETUP + STEPS)
+
+    assert ran.summary.startswith("leaving · 1 step · 1 new")
+    assert kernel.ok("%%durable leaving\nadd(1, 2)\nexit").summary.startswith("leaving · ")
+
+
+def test_a_subshell_works_beside_a_durable_cell(cells):
+    """Its errors are its own, its cells are not the run's, and a durable cell of its own is one."""
+    waiting = "%%durable main_shell\ngo = asyncio.Event()\nprint('waiting')\nawait go.wait()"
+    request = cells.run_until("waiting", waiting)
+    message = cells.client.session.msg("create_subshell_request", {})
+    cells.client.control_channel.send(message)
+    subshell = cells.client.get_control_msg(timeout=60)["content"]["subshell_id"]
+
+    failed = cells.run("1 / 0", subshell=subshell)
+    own = cells.ok("%%durable sub_shell\nadd(4, 5)", subshell=subshell)
+    refused = cells.run(waiting, subshell=subshell)
+    cells.ok("get_ipython().kernel.io_loop.asyncio_loop.call_soon_threadsafe(go.set)", subshell=subshell)
+    main = cells.collect(request)
+
+    assert failed.reply["ename"] == "ZeroDivisionError"
+    assert "----> 1 1 / 0" in failed.error
+    assert own.results == ["9"]
+    assert own.summary.startswith("sub_shell · 1 step · 1 new")
+    assert refused.reply["ename"] == "BranchBusy"
+    assert main.status == "ok"
+    assert main.summary.startswith("main_shell · 0 steps")

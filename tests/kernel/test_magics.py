@@ -163,3 +163,12 @@ def test_looking_makes_no_log(start_kernel, tmp_path):
 
     assert "There is no log at" in refused(kernel, "%durable")
     assert not (tmp_path / ".durable").exists()
+
+
+def test_doctor_examines_the_log(cells):
+    cells.ok("%%durable healthy\nask(1)")
+
+    text = shown(cells.ok("%durable doctor"))
+
+    assert text.splitlines()[0].endswith(".durable")
+    assert re.search(r"^level +what +advice", text, re.MULTILINE)
