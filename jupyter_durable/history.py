@@ -335,8 +335,11 @@ class History:
         return self.outcome is not None and self.outcome.status == "completed"
 
     def after(self, entry: Entry) -> list[Entry]:
-        """Finished entries of the same scope that began after an entry."""
-        return [e for e in self.scopes.get(entry.key.scope, ()) if e.begun > entry.begun and e.finished]
+        """Finished entries of the same scope that began after an entry had ended: because of that, perhaps.
+
+        What began beside it did not.
+        """
+        return [e for e in self.scopes.get(entry.key.scope, ()) if e.begun > max(entry.end, entry.begun) and e.finished]
 
     def order(self) -> list[tuple[Entry | TimerKey, bool]]:
         """Starts (``False``) and ends (``True``) in recorded order, as a replay meets them.
