@@ -134,10 +134,17 @@ class Stop:
     entries: tuple[Entry, ...] = ()
 
 
-Verdict = Recorded | Adopt | Execute | Branch | Stop
+@dataclass(slots=True, frozen=True)
+class Later:
+    """Ask again when the asynchronous call is begun: calls made until then may account for what is recorded."""
+
+
+Verdict = Recorded | Adopt | Execute | Branch | Stop | Later
 
 NEW = Execute()
 """The commonest verdict: nobody knows the call."""
+
+LATER = Later()
 
 
 @dataclass(slots=True)

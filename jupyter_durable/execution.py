@@ -146,12 +146,12 @@ class Execution:
 
     # Decide ------------------------------------------------------------------------------------------------------
 
-    def ask(self, call: Call) -> Verdict:
-        """What to do about a call; raises what replay says must stop the run."""
+    def ask(self, call: Call, *, early: bool = False) -> Verdict:
+        """What to do about a call; raises what replay says must stop the run. For ``early`` see `Replay.ask`."""
         with self.lock:
             if self.sealed:
                 self.refuse()
-            verdict = self.replay.ask(call)
+            verdict = self.replay.ask(call, early=early)
             kind = type(verdict)
             if kind is Branch:
                 verdict = self._branch(verdict.reason, call)  # type: ignore[union-attr]

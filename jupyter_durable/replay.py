@@ -15,7 +15,20 @@ later, and whoever consumes its result. Twenty gathered chains and an edit in on
 from __future__ import annotations
 
 from jupyter_durable import errors
-from jupyter_durable.call import NEW, Adopt, Branch, Call, Execute, Place, Policy, Recorded, Reuse, Stop, Verdict
+from jupyter_durable.call import (
+    LATER,
+    NEW,
+    Adopt,
+    Branch,
+    Call,
+    Execute,
+    Place,
+    Policy,
+    Recorded,
+    Reuse,
+    Stop,
+    Verdict,
+)
 from jupyter_durable.history import Entry, History, inner_scope, parent_scope
 from jupyter_durable.matching import Matcher
 
@@ -33,8 +46,15 @@ class Replay:
         """The order of parallel steps could not be kept on this replay."""
         self.match = Matcher(own) if source is None else Matcher(own, source)
 
-    def ask(self, call: Call) -> Verdict:
-        """Decide about a call. The runner must act on the verdict before this place asks again."""
+    def ask(self, call: Call, *, early: bool = False) -> Verdict:
+        """Decide about a call. The runner must act on the verdict before this place asks again.
+
+        Args:
+            call: the call.
+            early: it is an asynchronous one, made now and begun later. Intents lie in the order in which steps were
+                begun, which may be another than that of the calls (``asyncio.as_completed`` starts its tasks in any
+                order), so that it is too early to call a difference nondeterminism.
+        """
         place = call.place
         if place.bound is not None:
             entry = self.own.entries.get(call.key)
@@ -45,7 +65,7 @@ class Replay:
         if entry is not None:
             return self._own(entry, call)
         if (stop := self._contradiction(call)) is not None:
-            return stop
+            return LATER if early and not self.own.completed_branch() else stop
         if self.source is not None:
             return self._from_source(self.source, call)
         if self.policy.replay_only:

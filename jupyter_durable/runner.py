@@ -15,7 +15,7 @@ from typing import Any, cast
 
 from jupyter_durable import clock, errors, outputs
 from jupyter_durable.attempt import Attempt
-from jupyter_durable.call import Adopt, Call, Execute, Recorded
+from jupyter_durable.call import LATER, Adopt, Call, Execute, Recorded
 from jupyter_durable.cancelling import cancelled_again
 from jupyter_durable.context import CURRENT, Frame
 from jupyter_durable.errors import StepTimeout
@@ -62,7 +62,7 @@ def run_sync(frame: Frame, spec: StepSpec, args: tuple[Any, ...], kwargs: dict[s
 def run_async(frame: Frame, spec: StepSpec, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Coroutine[Any, Any, Any]:
     """Call an asynchronous step inside of a run. Its identity is taken, and decided about, now, before any await."""
     call, names, values = prepare(frame, spec, args, kwargs)
-    verdict = frame.execution.ask(call)
+    verdict = frame.execution.ask(call, early=True)
     driver: Any = _drive(frame.execution, spec, call, verdict, names, values, args, kwargs)
     driver.__name__, driver.__qualname__ = spec.name, getattr(spec.fn, "__qualname__", spec.name)
     return cast("Coroutine[Any, Any, Any]", driver)
@@ -79,6 +79,8 @@ async def _drive(
     kwargs: Any,
 ) -> Any:
     __tracebackhide__ = True
+    if verdict is LATER:
+        verdict = execution.ask(call)
     if not isinstance(verdict, Execute):
         entry = verdict.entry
         await _turn(execution, entry)
