@@ -53,9 +53,9 @@ class RunView:
     """Name of the newest branch."""
     branches: int
     executions: int
-    replayed: int
-    live: int
-    """Steps replayed and executed by the newest execution, as far as it has ended."""
+    replayed: int | None
+    live: int | None
+    """Steps replayed and executed by the newest execution; ``None`` if it has no end (yet)."""
     last: float
     """When the newest execution began (seconds since 1970-01-01 UTC)."""
     notebook: str
@@ -71,6 +71,7 @@ class StepView:
     name: str
     kind: str
     status: str
+    """The same words as in the view ``steps``: ``completed``, ``failed``, ``in_doubt``, ``not_stored`` and so on."""
     attempts: int
     why: str
     execution: str
@@ -94,14 +95,7 @@ def existing_log(path: str | os.PathLike[str] | None = None) -> EventLog:
     Raises:
         LogUnusable: there is none.
     """
-    where = directory(path)
-    if not Path(where).is_dir():
-        raise errors.LogUnusable(
-            f"There is no log at {where}. A durable cell or `durable.run` makes one beside its notebook or script; "
-            f"name another folder, or set JUPYTER_DURABLE_LOG.",
-            file=where,
-        )
-    return open_log(where)
+    return open_log(directory(path), create=False)
 
 
 def connect(path: str | os.PathLike[str] | None = None) -> duckdb.DuckDBPyConnection:
@@ -143,8 +137,8 @@ def runs(log: EventLog) -> list[RunView]:
                 branch=newest.name,
                 branches=len(branches),
                 executions=sum(len(b.executions) for b in branches),
-                replayed=outcome.replayed if outcome is not None else 0,
-                live=outcome.live if outcome is not None else 0,
+                replayed=outcome.replayed if outcome is not None else None,
+                live=outcome.live if outcome is not None else None,
                 last=started[header.execution],
                 notebook=header.path,
             )
@@ -214,17 +208,18 @@ def steps(log: EventLog, run: str, branch: str = "") -> list[StepView]:
     """The steps of a branch in the order in which they began. Reads events; loads no value."""
     view = find_branch(log, run, branch)
     history = History(log.history(view.branch))
-    running = view.newest.running
+    running = view.newest.header.execution if view.newest.running else ""
     entries = sorted(history.entries.values(), key=lambda e: e.begun)
     return [_step_view(entry, running) for entry in entries]
 
 
-def _step_view(entry: Entry, running: bool) -> StepView:
-    status = entry.state.replace("_", " ")
+def _step_view(entry: Entry, running: str) -> StepView:
+    """One entry in a listing; ``running`` is the execution that is alive, if one is."""
+    status: str = entry.state
     if entry.adopted is not None:
         status = "adopted"
     elif entry.state in ("open", "interrupted"):
-        status = "running" if running and entry.state == "open" else "in doubt"
+        status = "running" if entry.state == "open" and entry.execution == running else "in_doubt"
     return StepView(
         number=entry.begun,
         scope=entry.key.scope,
@@ -322,7 +317,7 @@ def settle(
     event = StepSettled(at=clock.now(), step=entry.seq, data=Settlement(choice=stored, by=by or who(), payload=payload))
     _write(log, view, event)
     history = History(log.history(view.branch))
-    return _step_view(history.entries[entry.key], running=False)
+    return _step_view(history.entries[entry.key], running="")
 
 
 def _open_to_settlement(history: History, step: int | str) -> Entry | None:
@@ -381,6 +376,8 @@ def sql(path: str | os.PathLike[str] | None, query: str) -> tuple[list[str], lis
     """
     import duckdb
 
+    if not query.strip(" ;\n\t"):
+        raise errors.UsageError("The query is empty. Try `SELECT * FROM steps`.")
     with connect(path) as connection:
         try:
             cursor = connection.execute(query)

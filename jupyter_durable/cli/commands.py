@@ -187,7 +187,7 @@ def _steps(steps: list[dict[str, Any]]) -> str:
                 each["number"],
                 each["scope"],
                 each["name"],
-                each["status"],
+                each["status"].replace("_", " "),
                 each["attempts"],
                 duration(each["seconds"]),
                 each["why"],
@@ -294,7 +294,7 @@ def settle(args: Arguments) -> int:
     shape = {"format": shapes.FORMAT, "log": log.location, "run": run, "step": dataclasses.asdict(step)}
 
     def text() -> str:
-        then = "will be executed again" if args.choice == "rerun" else f"counts as {step.status}"
+        then = "will be executed again" if args.choice == "rerun" else f"counts as {step.status.replace('_', ' ')}"
         return f"Step {inert(step.name)} ({step.number}) {then}. Run the cell again to go on."
 
     answer(args, shape, text)

@@ -144,7 +144,14 @@ def _history(console: Console, rest: str) -> Shown:
     branch = client.find_branch(log, run)
     steps = client.steps(log, run)
     rows = [
-        (step.number, step.name, step.scope, step.status, step.attempts, step.error or "; ".join(step.notices))
+        (
+            step.number,
+            step.name,
+            step.scope,
+            step.status.replace("_", " "),
+            step.attempts,
+            step.error or "; ".join(step.notices),
+        )
         for step in steps
     ]
     count = len(branch.executions)
@@ -160,7 +167,7 @@ def _why(console: Console, rest: str) -> Shown:
         title = f"{last.name} · {last.branch} · as this kernel ran it last"
         return table(columns, [_why_row(row) for row in last.rows], title)
     branch = client.find_branch(log, run)
-    rows = [(s.number, s.name, s.status, s.why or "new", "") for s in client.steps(log, run)]
+    rows = [(s.number, s.name, s.status.replace("_", " "), s.why or "new", "") for s in client.steps(log, run)]
     return table(columns, rows, f"{branch.first.name} · {branch.name}")
 
 
@@ -196,7 +203,7 @@ def _settle(console: Console, rest: str) -> str:
     run = console.find(words[0] if place == 2 else "")
     value = _evaluated(console, expression) if expression else None
     step = client.settle(console.log, run, words[place - 1], choice, value)
-    then = "will be executed again" if choice == "rerun" else f"counts as {step.status}"
+    then = "will be executed again" if choice == "rerun" else f"counts as {step.status.replace('_', ' ')}"
     return f"Step `{step.name}` ({step.number}) {then}. Run the cell again to go on."
 
 

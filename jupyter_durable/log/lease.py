@@ -237,7 +237,9 @@ def probe_locks(directory: Path) -> str | None:
 
 
 def _ask_other(path: Path) -> str:
+    # Not from the current folder: a log that came by mail must not bring modules along (-P, and a neutral folder).
     answer = subprocess.run(
-        [sys.executable, "-c", _PROBE, str(path)], capture_output=True, text=True, timeout=60, check=False
-    )
+        [sys.executable, "-P", "-c", _PROBE, str(path.absolute())],
+        capture_output=True, text=True, timeout=60, check=False, cwd=path.absolute().anchor,
+    )  # fmt: skip
     return answer.stdout.strip() or answer.stderr.strip().rpartition("\n")[2]

@@ -58,12 +58,15 @@ class Keyring:
             LogUntrusted: it was signed with another key and not accepted, or changed since it was.
         """
         key = self.own()
-        if entry.header.key == key.id:
-            return key.secret
         record = self._read(entry.header.execution)
+        accepted = record is not None and self._is_mine(record, key)
+        if entry.header.key == key.id:
+            # Lines that were changed by somebody without the key can be accepted, too: by a person, as they are.
+            as_accepted = accepted and record is not None and record.digest == content_digest(entry)
+            return None if as_accepted else key.secret
         place = f"Execution {entry.header.execution} of run {entry.header.name} ({entry.header.branch_name})"
         facts = {"file": str(entry.path), "key": entry.header.key, "execution": entry.header.execution}
-        if record is None or record.key != key.id or record.mac != self._mac(key, record.execution, record.digest):
+        if record is None or not accepted:
             raise LogUntrusted(
                 f"{place} was recorded with another key ({entry.header.key or 'none'}; yours is {key.id}), so nothing "
                 "of it is loaded. If it is your own, from another machine, put that key here; if you trust where it "
@@ -94,6 +97,9 @@ class Keyring:
             return msgspec.json.decode((self.directory / f"{execution}.json").read_bytes(), type=_Record)
         except (OSError, msgspec.DecodeError, UnicodeDecodeError):
             return None
+
+    def _is_mine(self, record: _Record, key: Key) -> bool:
+        return record.key == key.id and record.mac == self._mac(key, record.execution, record.digest)
 
     @staticmethod
     def _mac(key: Key, execution: str, digest: str) -> str:

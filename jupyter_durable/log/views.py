@@ -5,8 +5,8 @@ text serves the database file and a connection that joins it with the tails of j
 
 - ``runs``: run, name, notebook, branches, executions, steps, started, ended, status of the newest execution.
 - ``branches``: run, branch, branch_name, origin_branch, origin_seq, executions, steps, started, ended, status.
-- ``executions``: one row each, with the header's fields, the outcome (``status`` is ``running`` or ``killed`` where
-  there is none), ``first_seq``, ``last_seq``, and the whole ``header`` as JSON.
+- ``executions``: one row each, with the header's fields, the outcome (``status`` is ``running`` or ``interrupted``
+  where there is none), ``first_seq``, ``last_seq``, and the whole ``header`` as JSON.
 - ``events``: one row for each event: run, branch, execution, seq, type, time, its flat fields, ``data`` as JSON.
 - ``steps``: one row for each step of a branch (its newest execution counts): status, attempts, started, ended,
   seconds, ``value`` as JSON (inert: nothing is loaded; ``blob`` names it where it is large), error, why.
@@ -25,7 +25,7 @@ SELECT
     to_timestamp(s.time) AS started,
     to_timestamp(e.time) AS ended,
     e.time - s.time AS seconds,
-    coalesce(e.data ->> '$.status', CASE WHEN l.execution IS NULL THEN 'killed' ELSE 'running' END) AS status,
+    coalesce(e.data ->> '$.status', CASE WHEN l.execution IS NULL THEN 'interrupted' ELSE 'running' END) AS status,
     e.data ->> '$.error.type' AS error_type,
     e.data ->> '$.error.message' AS error_message,
     CASE WHEN e.data IS NOT NULL THEN coalesce(CAST(e.data ->> '$.replayed' AS BIGINT), 0) END AS replayed,

@@ -253,7 +253,7 @@ def test_a_log_of_another_key_is_shown_and_replayed_only_when_trusted(script, cl
     shown = cli("show", "literature-review", "--json").json
 
     assert "another key" in shown["untrusted"]
-    assert [each["status"] for each in shown["steps"]] == ["completed", "in doubt"]
+    assert [each["status"] for each in shown["steps"]] == ["completed", "in_doubt"]
     assert "unverified" in cli("show", "literature-review").out
     assert "LogUntrusted" in script(DYING).stderr
 

@@ -51,7 +51,7 @@ def test_a_killed_run_shows_as_interrupted_and_its_step_as_in_doubt(live, cli):
     process.wait()
 
     assert statuses(cli) == {"first": "interrupted"}
-    assert [each["status"] for each in cli("show", "first", "--json").json["steps"]] == ["completed", "in doubt"]
+    assert [each["status"] for each in cli("show", "first", "--json").json["steps"]] == ["completed", "in_doubt"]
     assert "Run first (main) was interrupted." in cli("doctor").out
 
 

@@ -179,7 +179,7 @@ def test_a_query_sees_what_no_fold_has_taken_in_yet(local: LocalLog) -> None:
 
     with query.connect(local.directory) as connection:
         assert connection.execute("SELECT count(*) FROM steps").fetchall() == [(5,)]
-        assert connection.execute("SELECT status FROM executions WHERE branch = 'b2'").fetchall() == [("killed",)]
+        assert connection.execute("SELECT status FROM executions WHERE branch = 'b2'").fetchall() == [("interrupted",)]
 
 
 def test_while_somebody_writes_the_database_journals_answer(local: LocalLog, monkeypatch: pytest.MonkeyPatch) -> None:
