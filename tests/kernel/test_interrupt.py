@@ -91,7 +91,7 @@ def test_an_interrupted_step_is_in_doubt_and_runs_again_with_the_cell(kernel, ca
         "from jupyter_durable import client\n"
         "from jupyter_durable.log import open_log\n"
         "log = open_log('.durable')\n"
-        f"[(s.name, s.status) for s in client.steps(log, client.find_run(log, {name!r}))]"
+        f"[(s.name, s.status.replace('_', ' ')) for s in client.steps(log, client.find_run(log, {name!r}))]"
     ).results
     assert states == [f"[('before', 'completed'), ('{step_name}', 'in doubt')]"]
 
