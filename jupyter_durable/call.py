@@ -129,7 +129,7 @@ class Branch:
 class Stop:
     """Nothing may be executed before a person has decided."""
 
-    error: type[errors.ReplayError | errors.ValueNotStored]
+    error: type[errors.ReplayError | errors.ValueNotStored | errors.BranchBusy]
     message: str
     entries: tuple[Entry, ...] = ()
 
@@ -160,5 +160,7 @@ class Policy:
     """Nondeterministic calls found in the cell's glue code, for messages."""
     mentions: frozenset[str] = frozenset()
     """Names that the cell's code mentions, to see which recorded steps it may still ask for."""
+    origin_runs: bool = False
+    """The branch of origin is alive in another execution: what it has begun is running there, not in doubt."""
     reused_names: dict[str, Reuse] = field(default_factory=dict)
     """Decisions about single steps, by name."""

@@ -6,7 +6,6 @@ import os
 import platform
 import socket
 from collections.abc import MutableMapping
-from importlib import metadata
 from typing import Any
 
 import msgspec
@@ -100,8 +99,9 @@ def _begin_once(spec: RunSpec, log: EventLog) -> Execution:
     header = _header(spec, inputs, views, choice, source)
     if choice.take is not None:
         header = msgspec.structs.replace(header, head={r.header.branch: r.last for r in records}[header.branch])
+    origin = choice.origin.branch if choice.origin is not None else _origin_branch(choice)
     writer = log.begin(header)
-    execution = Execution(spec, log, writer, header, Replay(own, source, _policy(spec, own)), book, _branch_off)
+    execution = Execution(spec, log, writer, header, Replay(own, source, _policy(spec, own, views, origin)), book, _branch_off)
     if spec.flags.reuse and spec.flags.reuse != _decided(own):
         execution.append(Decided(at=clock.now(), data=Decision(reuse=spec.flags.reuse, by="flag")))
     execution.end_inputs = at_end(spec.namespace, list(inputs.mutable))
@@ -139,6 +139,11 @@ def _refuse_stalled(spec: RunSpec, view: BranchView, own: History) -> None:
         f"kills the kernel (memory, a signal), then say `%durable decide rerun {spec.name}` to go on.",
         run=spec.name, branch=view.name, steps=doubtful,
     )  # fmt: skip
+
+
+def _origin_branch(choice: Choice) -> str:
+    first = choice.take.first if choice.take is not None else None
+    return first.origin.branch if first is not None and first.origin is not None else ""
 
 
 def _source_of(log: EventLog, first: ExecutionHeader) -> History | None:
@@ -195,7 +200,7 @@ def _header(
     )
 
 
-def _policy(spec: RunSpec, own: History) -> Policy:
+def _policy(spec: RunSpec, own: History, views: list[BranchView], origin: str) -> Policy:
     flags = spec.flags
     reuse: Reuse = flags.reuse or _decided(own) or ("none" if flags.from_step else "ask")
     return Policy(
@@ -205,6 +210,7 @@ def _policy(spec: RunSpec, own: History) -> Policy:
         from_step="" if _continues(own, flags.from_step) else flags.from_step,
         causes=spec.causes,
         mentions=spec.reads,
+        origin_runs=any(view.branch == origin and view.newest.running for view in views),
         reused_names={name: d.reuse for d in own.decisions for name in d.steps},
     )
 
@@ -260,6 +266,8 @@ def new_execution_id(run: str) -> str:
 
 
 def _version() -> str:
+    from importlib import metadata  # 20 ms, and an execution has begun by then in any case
+
     try:
         return metadata.version("jupyter_durable")
     except metadata.PackageNotFoundError:

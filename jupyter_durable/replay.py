@@ -301,6 +301,14 @@ class Replay:
     def _ask_person(self, source: History, at_stake: list[Entry], call: Call) -> Verdict:
         if self.policy.replay_only:
             return self._replay_only(call)
+        alive = [e for e in at_stake if e.state == "open"] if self.policy.origin_runs else []
+        if alive:
+            return Stop(
+                errors.BranchBusy,
+                f"{_listed(alive)} is being executed right now by another kernel, on the branch that this one was made "
+                f"from. Nothing was executed here. Wait until that cell has ended, or stop it, and run this one again.",
+                tuple(alive),
+            )
         if at_stake and self._reuse(at_stake[0].key.name) != "ask" and not at_stake[0].finished:
             self.match.serve(source, at_stake[0])
             return self._live(call, "a person said: run it again")

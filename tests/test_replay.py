@@ -330,3 +330,16 @@ def test_a_message_names_the_likely_cause_and_no_argument() -> None:
     assert second.stop is not None
     assert "`random.random`" in second.stop.message
     assert "secret-argument" not in second.stop.message
+
+
+def test_a_step_that_another_kernel_executes_is_running_elsewhere_and_not_in_doubt() -> None:
+    """Rule 28: a decision to run it again does not help either."""
+    first = run([Do("a"), Do("send")], kill_after=4)
+
+    for reuse in ("ask", "none"):
+        policy = Policy(origin_runs=True, reuse=reuse)  # type: ignore[arg-type]
+        second = run([Do("a"), Do("send"), Do("more")], source=first.events, execution="e2", policy=policy)
+
+        assert second.executed == []
+        assert second.stop is not None
+        assert second.stop.error is errors.BranchBusy
