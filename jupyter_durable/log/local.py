@@ -21,7 +21,7 @@ from pathlib import Path
 import msgspec
 
 from jupyter_durable import clock
-from jupyter_durable.errors import BranchBusy, LogDamaged, LogError, LogUnusable, UsageError
+from jupyter_durable.errors import BranchMoved, LogDamaged, LogError, LogUnusable, UsageError
 from jupyter_durable.events import AnyEvent, ExecutionHeader, ExecutionStarted, Head, Recorded
 from jupyter_durable.log import files, lease, locks
 from jupyter_durable.log.base import ExecutionRecord, Holder
@@ -33,6 +33,7 @@ from jupyter_durable.log.place import open_directory
 from jupyter_durable.log.reader import LEAN_BYTES, Batch, JournalReader, Places, damaged, read_line
 from jupyter_durable.log.trusted import Keyring
 
+_RUN_DIGITS = re.compile("[0-9a-f]{8}")
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}", re.ASCII)
 _IN_USE = 0
 _FOLD_PATIENCE = 10.0
@@ -108,8 +109,7 @@ class LocalLog:
         """See `log.base.EventLog.executions`."""
         listing = self.look()
         if run is not None:
-            for error in listing.errors.values():
-                raise error
+            _refuse_unreadable(listing, run)
         return listing.records(run)
 
     def damage(self) -> list[str]:
@@ -332,11 +332,10 @@ class LocalLog:
 
     def _may_continue(self, header: ExecutionHeader, listing: Listing) -> None:
         """Refuse an execution that would leave lines of its branch behind."""
-        for error in listing.errors.values():
-            raise error
+        _refuse_unreadable(listing, header.run)
         tip = listing.tips().get(header.branch)
         if tip is not None and tip.last != header.head:
-            raise BranchBusy(
+            raise BranchMoved(
                 f"Branch {header.branch_name} of run {header.name} has gone on since it was read: execution "
                 f"{tip.header.execution} wrote event {tip.last.seq} from process {tip.header.pid}. Nothing was "
                 "executed here; run the cell again.",
@@ -352,3 +351,14 @@ class LocalLog:
             if before is None or head.seq > before.last.seq:
                 path = self.directory / "journal" / f"{head.execution}.jsonl"
                 raise damaged(path, 1, f"event {head.seq}, which run {header.name} would continue, is not there")
+
+
+def _refuse_unreadable(listing: Listing, run: str) -> None:
+    """Raise for a journal whose first line cannot be read, if by its name it may be one of this run.
+
+    The name of an execution begins with the first digits of its run, so damage in one run does not stop all others.
+    """
+    for execution, error in listing.errors.items():
+        start = execution.partition("-")[0]
+        if not _RUN_DIGITS.fullmatch(start) or run.startswith(start):
+            raise error

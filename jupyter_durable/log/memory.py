@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 import msgspec
 
 from jupyter_durable import clock
-from jupyter_durable.errors import BranchBusy, LogDamaged, LogUnusable
+from jupyter_durable.errors import BranchMoved, LogDamaged, LogUnusable
 from jupyter_durable.events import AnyEvent, ExecutionEnded, ExecutionHeader, ExecutionStarted, Head, Recorded
 from jupyter_durable.log import lease
 from jupyter_durable.log.base import ExecutionRecord, Holder
@@ -149,7 +149,7 @@ class MemoryLog:
                 raise lease.busy(header.branch_name, holder)
             tip = self._tips().get(header.branch)
             if tip is not None and tip.head(len(tip.lines) - 1) != header.head:
-                raise BranchBusy(
+                raise BranchMoved(
                     f"Branch {header.branch_name} of run {header.name} has gone on since it was read. Nothing was "
                     "executed here; run the cell again.",
                     branch=header.branch_name,

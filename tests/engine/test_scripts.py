@@ -11,7 +11,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from jupyter_durable import durable, errors, step
+from jupyter_durable import client, durable, errors, step
 from jupyter_durable.log import open_log
 
 
@@ -141,3 +141,19 @@ def test_an_async_block_is_a_run_too(tmp_path: Path) -> None:
     count.n = 0
     assert asyncio.run(main()) == asyncio.run(main()) == [0, 1, 2, 3, 4]
     assert count.n == 5
+
+
+def test_damage_in_one_run_does_not_stop_another(tmp_path: Path) -> None:
+    where = tmp_path / "log"
+    for name in ("one", "two"):
+        with pytest.raises(KeyError), durable.run(name, log=str(where)):
+            child(1)
+            raise KeyError(name)
+    run_one = client.find_run(open_log(where), "one")
+    journal = next((where / "journal").glob(f"{run_one[:8]}-*.jsonl"))
+    journal.write_bytes(b"x" + journal.read_bytes()[1:])
+
+    with durable.run("two", log=str(where)):
+        assert child(1) == 1
+    with pytest.raises(errors.LogDamaged):
+        durable.run("one", log=str(where)).__enter__()
