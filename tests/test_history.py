@@ -68,7 +68,9 @@ def snapshot(history: History) -> object:
 
 programs = st.recursive(
     st.builds(Do, st.sampled_from("abc"), st.sampled_from("xy"), fails=st.booleans()),
-    lambda inner: st.builds(Do, st.sampled_from("abc"), st.sampled_from("xy"), inside=st.lists(inner, max_size=3).map(tuple)),
+    lambda inner: st.builds(
+        Do, st.sampled_from("abc"), st.sampled_from("xy"), inside=st.lists(inner, max_size=3).map(tuple)
+    ),
     max_leaves=8,
 )
 
@@ -95,7 +97,9 @@ def test_an_intent_without_an_end_is_open() -> None:
 
 
 def test_a_second_intent_continues_the_same_entry() -> None:
-    history = History([*lines(begun(), started("send")), Line(2, begun("e2")), Line(3, started("send")), Line(4, completed(3))])
+    history = History(
+        [*lines(begun(), started("send")), Line(2, begun("e2")), Line(3, started("send")), Line(4, completed(3))]
+    )
 
     entry = history.entries[Key("", "send", "d", 0)]
     assert (entry.begun, entry.seq, entry.state, entry.execution) == (1, 3, "completed", "e2")
@@ -154,7 +158,11 @@ def test_what_lies_inside_a_finished_step_is_not_in_the_order_of_a_replay() -> N
         lines(begun(), started("outer"), started("x", scope=inner), completed(2), completed(1), TimerFired(at=0.0))
     )
 
-    assert [(getattr(what, "begun", "timer"), end) for what, end in history.order()] == [(1, False), (1, True), ("timer", True)]
+    assert [(getattr(what, "begun", "timer"), end) for what, end in history.order()] == [
+        (1, False),
+        (1, True),
+        ("timer", True),
+    ]
 
 
 def test_what_lies_inside_an_unfinished_step_is_in_the_order() -> None:
