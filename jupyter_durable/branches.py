@@ -7,13 +7,13 @@ B, then A again pays for A once. Else the branch that shares most is the origin 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+
+import msgspec
 
 from jupyter_durable.events import ExecutionHeader, Outcome
 
 
-@dataclass(frozen=True, slots=True)
-class Execution:
+class Execution(msgspec.Struct, frozen=True):
     """What is known of one execution without reading what lies between its first and its last line."""
 
     header: ExecutionHeader
@@ -21,13 +21,12 @@ class Execution:
     running: bool
 
 
-@dataclass(slots=True)
-class BranchView:
+class BranchView(msgspec.Struct):
     """One branch, as the executions on it show it."""
 
     branch: str
     name: str
-    executions: list[Execution] = field(default_factory=list)
+    executions: list[Execution] = msgspec.field(default_factory=list)
 
     @property
     def first(self) -> ExecutionHeader:
@@ -46,8 +45,7 @@ class BranchView:
         return outcome is not None and outcome.status == "completed"
 
 
-@dataclass(frozen=True, slots=True)
-class Wanted:
+class Wanted(msgspec.Struct, frozen=True):
     """What the cell is today and what its user asked for."""
 
     code: str
@@ -60,8 +58,7 @@ class Wanted:
     """The pass, for a headless execution; empty when a person runs the cell."""
 
 
-@dataclass(frozen=True, slots=True)
-class Choice:
+class Choice(msgspec.Struct, frozen=True):
     """The branch to take up.
 
     ``take``: continue or replay this branch. Else a new branch is made, from ``origin`` if there is one.

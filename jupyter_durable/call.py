@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import Literal
+
+import msgspec
 
 from jupyter_durable import errors
 from jupyter_durable.history import Entry, Key, inner_scope
@@ -64,8 +65,7 @@ class Place:
             self.parent.tainted = True
 
 
-@dataclass(slots=True)
-class Call:
+class Call(msgspec.Struct):
     """A step call as replay sees it."""
 
     place: Place
@@ -78,7 +78,7 @@ class Call:
     at_most_once: bool = False
     rerun: Literal["ask", "always", "reuse"] = "ask"
 
-    key: Key = field(init=False)
+    key: Key = Key("", "", "", 0)
     """The key under which the call is looked up, and a live execution of it recorded."""
 
     def __post_init__(self) -> None:
@@ -92,24 +92,21 @@ class Call:
         return f"`{self.name}`" if self.n == 0 else f"`{self.name}#{self.n}`"
 
 
-@dataclass(slots=True, frozen=True)
-class Recorded:
+class Recorded(msgspec.Struct, frozen=True):
     """Return (or raise) what the branch's own history holds."""
 
     entry: Entry
     why: str = "recorded"
 
 
-@dataclass(slots=True, frozen=True)
-class Adopt:
+class Adopt(msgspec.Struct, frozen=True):
     """Take over what the branch of origin holds, and write that down."""
 
     entry: Entry
     why: str
 
 
-@dataclass(slots=True, frozen=True)
-class Execute:
+class Execute(msgspec.Struct, frozen=True):
     """Run the body."""
 
     why: str = ""
@@ -118,15 +115,13 @@ class Execute:
     """The unfinished entry that this execution continues, if there is one."""
 
 
-@dataclass(slots=True, frozen=True)
-class Branch:
+class Branch(msgspec.Struct, frozen=True):
     """The own history was made by other code or inputs than today's: go on, on a branch made from it."""
 
     reason: str
 
 
-@dataclass(slots=True, frozen=True)
-class Stop:
+class Stop(msgspec.Struct, frozen=True):
     """Nothing may be executed before a person has decided."""
 
     error: type[errors.ReplayError | errors.ValueNotStored | errors.BranchBusy]
@@ -134,8 +129,7 @@ class Stop:
     entries: tuple[Entry, ...] = ()
 
 
-@dataclass(slots=True, frozen=True)
-class Later:
+class Later(msgspec.Struct, frozen=True):
     """Ask again when the asynchronous call is begun: calls made until then may account for what is recorded."""
 
 
@@ -147,8 +141,7 @@ NEW = Execute()
 LATER = Later()
 
 
-@dataclass(slots=True)
-class Policy:
+class Policy(msgspec.Struct):
     """What the user asked of this execution as a whole."""
 
     replay_only: bool = False
@@ -162,5 +155,5 @@ class Policy:
     """Names that the cell's code mentions, to see which recorded steps it may still ask for."""
     origin_runs: bool = False
     """The branch of origin is alive in another execution: what it has begun is running there, not in doubt."""
-    reused_names: dict[str, Reuse] = field(default_factory=dict)
+    reused_names: dict[str, Reuse] = msgspec.field(default_factory=dict)
     """Decisions about single steps, by name."""

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+
+import msgspec
 
 from jupyter_durable.errors import DurableError
 from jupyter_durable.events import Notice
@@ -115,13 +116,12 @@ class Changing:
         return names
 
 
-@dataclass(slots=True)
-class Stale:
+class Stale(msgspec.Struct):
     """What replayed steps had changed on their first run and have not changed now."""
 
-    objects: list[tuple[Any, str]] = field(default_factory=list)
-    names: dict[str, str] = field(default_factory=dict)
-    files: list[str] = field(default_factory=list)
+    objects: list[tuple[Any, str]] = msgspec.field(default_factory=list)
+    names: dict[str, str] = msgspec.field(default_factory=dict)
+    files: list[str] = msgspec.field(default_factory=list)
 
     def __bool__(self) -> bool:
         return bool(self.objects or self.names or self.files)

@@ -7,8 +7,9 @@ the last execution left is put back to what it was at the start, in place, so th
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, MutableMapping
-from dataclasses import dataclass
 from typing import Any
+
+import msgspec
 
 from jupyter_durable.errors import DurableError
 from jupyter_durable.events import ExecutionHeader, Payload
@@ -20,8 +21,7 @@ LARGEST = 16 * 1024
 """Bytes of JSON text up to which a mutable input's start value is kept."""
 
 
-@dataclass(slots=True)
-class Inputs:
+class Inputs(msgspec.Struct):
     """What a cell reads of its notebook, at one moment."""
 
     digests: dict[str, str]

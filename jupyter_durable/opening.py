@@ -101,7 +101,9 @@ def _begin_once(spec: RunSpec, log: EventLog) -> Execution:
         header = msgspec.structs.replace(header, head={r.header.branch: r.last for r in records}[header.branch])
     origin = choice.origin.branch if choice.origin is not None else _origin_branch(choice)
     writer = log.begin(header)
-    execution = Execution(spec, log, writer, header, Replay(own, source, _policy(spec, own, views, origin)), book, _branch_off)
+    execution = Execution(
+        spec, log, writer, header, Replay(own, source, _policy(spec, own, views, origin)), book, _branch_off
+    )
     if spec.flags.reuse and spec.flags.reuse != _decided(own):
         execution.append(Decided(at=clock.now(), data=Decision(reuse=spec.flags.reuse, by="flag")))
     execution.end_inputs = at_end(spec.namespace, list(inputs.mutable))

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, MutableMapping
-from dataclasses import dataclass, field
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, Literal
+
+import msgspec
 
 from jupyter_durable.errors import UsageError
 
@@ -13,8 +14,7 @@ if TYPE_CHECKING:
     import asyncio  # `%load_ext` reads this file, and IPython itself imports it only when a cell awaits
 
 
-@dataclass(frozen=True, slots=True)
-class Flags:
+class Flags(msgspec.Struct, frozen=True):
     """The flags of ``%%durable`` and of ``durable.run``."""
 
     fresh: bool = False
@@ -55,8 +55,7 @@ class Flags:
         return {name: value for name, value in named.items() if value}
 
 
-@dataclass(slots=True)
-class RunSpec:
+class RunSpec(msgspec.Struct):
     """One execution to begin: which run, of what code, with which inputs."""
 
     name: str
@@ -69,14 +68,14 @@ class RunSpec:
     """Source of the cell, for people."""
     code: str = ""
     """Digest of the cell's canonical AST."""
-    namespace: Mapping[str, Any] | MutableMapping[str, Any] = field(default_factory=dict)
+    namespace: Mapping[str, Any] | MutableMapping[str, Any] = msgspec.field(default_factory=dict)
     reads: frozenset[str] = frozenset()
     """Global names that the cell reads."""
     binds: frozenset[str] = frozenset()
     """Global names that the cell's own code binds or changes."""
     causes: tuple[str, ...] = ()
     """Nondeterministic calls in the cell's glue code."""
-    flags: Flags = field(default_factory=Flags)
+    flags: Flags = msgspec.field(default_factory=Flags)
     pass_id: str = ""
     """The pass that this belongs to, if nobody sits in front of it."""
     loop: asyncio.AbstractEventLoop | None = None

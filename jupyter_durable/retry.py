@@ -18,7 +18,6 @@ import math
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from email.utils import parsedate_to_datetime
 from typing import Any
 
 from jupyter_durable import clock
@@ -226,6 +225,8 @@ def _seconds(value: Any) -> float | None:
 
 def _until(text: str) -> float | None:
     """Seconds until an HTTP date; 0 if it has passed."""
+    from email.utils import parsedate_to_datetime  # brings the whole email package along
+
     try:
         moment = parsedate_to_datetime(text)
     except (TypeError, ValueError, IndexError, OverflowError):

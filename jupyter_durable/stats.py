@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections import deque
-from dataclasses import dataclass, field
 from typing import Literal
+
+import msgspec
 
 Status = Literal["replayed", "adopted", "live", "failed", "cancelled", "interrupted", "not stored", "running"]
 """What became of a step in this execution; ``live``: really executed, to its end."""
 
 
-@dataclass(slots=True)
-class StepRow:
+class StepRow(msgspec.Struct):
     """One step as the summary of a cell shows it."""
 
     number: int
@@ -21,8 +21,7 @@ class StepRow:
     why: str = ""
 
 
-@dataclass(slots=True)
-class Stats:
+class Stats(msgspec.Struct):
     """Counts, the last rows, and what the user is to be told."""
 
     replayed: int = 0
@@ -30,8 +29,8 @@ class Stats:
     live: int = 0
     """Steps that were really executed (each counts once, whatever its attempts)."""
     failed: int = 0
-    rows: deque[StepRow] = field(default_factory=lambda: deque(maxlen=10_000))
-    notices: list[str] = field(default_factory=list)
+    rows: deque[StepRow] = msgspec.field(default_factory=lambda: deque(maxlen=10_000))
+    notices: list[str] = msgspec.field(default_factory=list)
 
     @property
     def steps(self) -> int:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, Literal
+
+import msgspec
 
 from jupyter_durable import errors
 from jupyter_durable.binding import Binder
@@ -18,8 +19,7 @@ from jupyter_durable.retry import RetryPolicy
 from jupyter_durable.values import digest
 
 
-@dataclass(slots=True)
-class StepSpec:
+class StepSpec(msgspec.Struct):
     """A step function and how it is to be run."""
 
     fn: Callable[..., Any]

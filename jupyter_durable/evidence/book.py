@@ -12,9 +12,10 @@ import functools
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
 from types import FunctionType, MethodType, ModuleType
 from typing import Any
+
+import msgspec
 
 from jupyter_durable.evidence.own import Own, globals_of, of_class, of_function, short
 from jupyter_durable.evidence.place import Place, is_code, is_ours, layers, name_of, step_function
@@ -25,15 +26,14 @@ _MOST_ITEMS = 100
 """Functions are looked for in global lists, tuples and dicts of up to this many items, such as ``TOOLS``."""
 
 
-@dataclass(frozen=True, slots=True)
-class Evidence:
+class Evidence(msgspec.Struct, frozen=True):
     """What a step function depends on."""
 
     digest: str
     """12 characters over all parts."""
     parts: dict[str, str]
     """``code``, ``wrapper:NAME``, ``fn:NAME``, ``cls:NAME``, ``module:NAME``, ``var:NAME`` -> digest."""
-    not_comparable: dict[str, str] = field(default_factory=dict)
+    not_comparable: dict[str, str] = msgspec.field(default_factory=dict)
     """Globals that have no digest, with ``?TYPE``: worth a note, never a difference."""
 
 
@@ -45,17 +45,16 @@ class _Where:
         self.label = f"{namespace.get('__name__')}.{name}"
 
 
-@dataclass(slots=True)
-class _Walk:
+class _Walk(msgspec.Struct):
     """One walk over what a function reaches."""
 
     at_start: bool
     home: dict[str, Any] | None
     """Globals of the function itself: names of these are said without their module."""
-    waiting: deque[tuple[str, Any, str]] = field(default_factory=deque)
-    parts: dict[str, str] = field(default_factory=dict)
-    not_comparable: dict[str, str] = field(default_factory=dict)
-    seen: set[int] = field(default_factory=set)
+    waiting: deque[tuple[str, Any, str]] = msgspec.field(default_factory=deque)
+    parts: dict[str, str] = msgspec.field(default_factory=dict)
+    not_comparable: dict[str, str] = msgspec.field(default_factory=dict)
+    seen: set[int] = msgspec.field(default_factory=set)
     moves: bool = False
     """Whether a name of the cell was met, so that the next call must look again."""
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 import enum
 import inspect
 from collections.abc import Container, Iterator
-from dataclasses import dataclass
 from types import CodeType, FunctionType
 from typing import Any
+
+import msgspec
 
 from jupyter_durable.source import (
     canonical,
@@ -29,8 +30,7 @@ _INSIDE = ("__func__", "fget", "fset", "func", "__wrapped__", "__durable_step__"
 """Where static methods, class methods, properties, cached ones and steps keep their function."""
 
 
-@dataclass(frozen=True, slots=True)
-class Own:
+class Own(msgspec.Struct, frozen=True):
     """One function or class, without what it reaches."""
 
     digest: str

@@ -7,8 +7,9 @@ journals, databases or blobs, only `EventLog`, `Writer` and the records of this 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Literal, Protocol
+
+import msgspec
 
 from jupyter_durable.events import AnyEvent, ExecutionHeader, Head, Outcome, Recorded
 
@@ -16,8 +17,7 @@ Durability = Literal["power", "process"]
 """``power``: survives loss of power (flushed before each effect). ``process``: survives the death of the process."""
 
 
-@dataclass(frozen=True, slots=True)
-class Holder:
+class Holder(msgspec.Struct, frozen=True):
     """Who holds a branch, as far as is known."""
 
     pid: int
@@ -27,8 +27,7 @@ class Holder:
     """Seconds since 1970-01-01 UTC."""
 
 
-@dataclass(frozen=True, slots=True)
-class ExecutionRecord:
+class ExecutionRecord(msgspec.Struct, frozen=True):
     """One execution as a listing shows it; made without reading what lies between its first and last line."""
 
     header: ExecutionHeader

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
-from dataclasses import dataclass, field
 from pathlib import Path
 from zlib import crc32
 
@@ -25,8 +24,7 @@ from jupyter_durable.log.stub import Stub, read_stub
 _TAIL = 1 << 14
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
+class Entry(msgspec.Struct, frozen=True):
     """One execution as its files tell."""
 
     path: Path
@@ -46,15 +44,14 @@ class Entry:
         return self.end if isinstance(self.end, ExecutionEnded) else None
 
 
-@dataclass(slots=True)
-class Listing:
+class Listing(msgspec.Struct):
     """What a look at the directory found."""
 
-    entries: dict[str, Entry] = field(default_factory=dict)
+    entries: dict[str, Entry] = msgspec.field(default_factory=dict)
     """By execution, oldest first."""
-    errors: dict[str, LogError] = field(default_factory=dict)
+    errors: dict[str, LogError] = msgspec.field(default_factory=dict)
     """By execution: journals that cannot be listed."""
-    running: set[str] = field(default_factory=set)
+    running: set[str] = msgspec.field(default_factory=set)
     """Branches that were locked before their journals were looked at."""
 
     def tips(self) -> dict[str, Entry]:
@@ -205,8 +202,7 @@ def _entry(path: Path, header: ExecutionHeader, started: float) -> Entry:
     return Entry(path, header, started, head, event, ends.torn, ends.size)
 
 
-@dataclass(frozen=True, slots=True)
-class Ends:
+class Ends(msgspec.Struct, frozen=True):
     """Both ends of a journal."""
 
     size: int

@@ -9,7 +9,6 @@ import os
 import socket
 import threading
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 
 import msgspec
 
@@ -24,13 +23,12 @@ from jupyter_durable.log.line import Chain, decode_event, encode_line, header_st
 _SECRET = bytes(32)
 
 
-@dataclass(slots=True)
-class _Execution:
+class _Execution(msgspec.Struct):
     header: ExecutionHeader
     started: float
     first: int
-    lines: list[bytes] = field(default_factory=list)
-    chains: list[Chain] = field(default_factory=list)
+    lines: list[bytes] = msgspec.field(default_factory=list)
+    chains: list[Chain] = msgspec.field(default_factory=list)
     open: bool = True
 
     def recorded(self, index: int) -> Recorded:

@@ -12,14 +12,14 @@ import sys
 import types
 import typing
 import weakref
-from dataclasses import dataclass
 from typing import Any
+
+import msgspec
 
 from jupyter_durable.errors import UnstorableValue
 
 
-@dataclass(frozen=True, slots=True)
-class Refusal:
+class Refusal(msgspec.Struct, frozen=True):
     """Why a type is refused, and what to do instead."""
 
     reason: str
