@@ -129,7 +129,6 @@ MAKERS = {
     "process": lambda: subprocess.run(["false"], check=True),
     "os": lambda: open("/no/such/file"),
     "http_error": lambda: raise_(urllib.error.HTTPError("http://x", 404, "gone", email.message.Message(), None)),
-    "validation": lambda: Model(n="x"),
     "chained": chained,
     "group": lambda: raise_(ExceptionGroup("two", [NeedsWords(code=1, tone=Code.A), KeyError("k")])),
 }
@@ -170,6 +169,25 @@ def test_g03_every_kind_of_error_is_raised_again_as_what_it_was(case, limited):
     assert case.kernel.value("[kind for kind in facts if not facts[kind][0]]") == []
     assert [tag for tag in case.effects.tags() if case.effects.count(tag) != 1] == []
     assert limited.requests == 2
+
+
+def test_g03_an_answer_that_does_not_validate_is_raised_again(case):
+    """What an agent catches most often: the model's answer does not fit, ask again."""
+    cell = """%%durable parsing
+try: parse('{"n": "many"}')
+except pydantic.ValidationError as e: said = (e.error_count(), e.errors()[0]["loc"], e.errors()[0]["type"], str(e))
+hold()
+said[:3]
+"""
+    ran = case.killed_and_rerun(
+        "import pydantic\nclass Model(pydantic.BaseModel): n: int\n"
+        "@step\ndef parse(text): hit('parse'); return Model.model_validate_json(text)",
+        "hold",
+        cell,
+    )
+
+    assert ran.results == ["(1, ('n',), 'int_parsing')"], ran.errors
+    assert case.effects.tags() == ["parse"]
 
 
 def test_g03_a_failure_that_ended_the_cell_is_tried_again_and_never_a_type_error(case, limited):
