@@ -162,10 +162,10 @@ def started(threads):
 def nest(i, out):
     def inner(): out[i] = embed(i)
     started([threading.Thread(target=inner)])
-def nested():
-    out = {}
-    started([threading.Thread(target=nest, args=(i, out)) for i in range(8)])
-    return [out[i] for i in range(8)]
+def nested(shared):
+    outs = [{}] * 8 if shared else [{} for _ in range(8)]
+    started([threading.Thread(target=nest, args=(i, outs[i])) for i in range(8)])
+    return [outs[i][i] for i in range(8)]
 def submitted():
     with ThreadPoolExecutor(3) as p: return [f.result() for f in [p.submit(embed, i) for i in range(8)]]
 def pool_in_pool():
@@ -187,7 +187,8 @@ THREADS = {
     "pool_with_await": f"await asyncio.sleep(0)\n{POOL}",
     "submit": "vs = submitted()",
     "thread_subclass": "vs = [w.value for w in started([Worker(i) for i in range(8)])]",
-    "nested_threads": "vs = nested()",
+    "nested_threads": "vs = nested(shared=False)",
+    "nested_threads_with_one_dict": "vs = nested(shared=True)",
     "pool_in_pool": "vs = pool_in_pool()",
     "run_in_executor": "vs = await in_executor()",
     "to_thread": "vs = await to_thread()",
@@ -245,19 +246,23 @@ def work(step, numbers, out):
     for i in numbers:
         try: out[i] = step(i)
         except ValueError as e: out[i] = str(e)
-def threads(step, count, each):
-    out = {}
-    ts = [threading.Thread(target=work, args=(step, range(n * each, n * each + each), out)) for n in range(count)]
+def threads(step, count, each, shared=False):
+    outs = [{}] * count if shared else [{} for _ in range(count)]
+    ts = [threading.Thread(target=work, args=(step, range(n * each, n * each + each), outs[n])) for n in range(count)]
     for t in ts: t.start()
     for t in ts: t.join()
-    return [out.get(i) for i in range(count * each)]
+    return [outs[i // each].get(i) for i in range(count * each)]
 """
 
 
-@pytest.mark.parametrize(("step", "count", "each"), [("echo", 4, 50), ("flaky", 8, 12)], ids=["four", "eight that fail"])
-def test_g27_steps_in_threads_never_read_each_others_results(case, step, count, each):
+@pytest.mark.parametrize(
+    ("step", "count", "each", "shared"),
+    [("echo", 4, 50, False), ("flaky", 8, 12, False), ("echo", 4, 50, True)],
+    ids=["four", "eight that fail", "four that fill one dict"],
+)
+def test_g27_steps_in_threads_never_read_each_others_results(case, step, count, each, shared):
     case.open(ECHO)
-    cell = f"%%durable th\nvs = threads({step}, {count}, {each})\nboom()"
+    cell = f"%%durable th\nvs = threads({step}, {count}, {each}, shared={shared})\nboom()"
     right = [f"no {i}" if step == "flaky" and i % 3 == 0 else i for i in range(count * each)]
 
     first = case.kernel.run(cell)
