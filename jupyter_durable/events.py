@@ -19,7 +19,7 @@ FORMAT = 1
 """Version of the event format; an execution names it in its first line."""
 
 
-class Struct(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
+class Struct(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True, gc=False):
     """Base of everything that is written into a log."""
 
 
@@ -353,7 +353,7 @@ AnyEvent = (
 """Every event of format 1."""
 
 
-class Recorded(msgspec.Struct, frozen=True):
+class Recorded(msgspec.Struct, frozen=True, gc=False):
     """An event with its place in the history: ``seq`` counts through all executions of a branch."""
 
     seq: int

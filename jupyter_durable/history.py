@@ -64,28 +64,24 @@ class TimerKey(NamedTuple):
 class Entry:
     """One step of the program as history knows it."""
 
-    __slots__ = (
-        "adopted",
-        "attempts",
-        "begun",
-        "caused_by",
-        "end",
-        "error",
-        "evidence",
-        "execution",
-        "inner_failures",
-        "key",
-        "kind",
-        "notices",
-        "outputs",
-        "payload",
-        "pure",
-        "seq",
-        "settlement",
-        "state",
-        "unstored",
-        "why",
-    )
+    # Defaults of the class: most entries have a value and nothing else, and a history may have 100,000 of them.
+    state: State = "open"
+    end: int = -1
+    """Seq of the end; -1 while there is none."""
+    attempts: int = 0
+    """Attempts that failed."""
+    why: str = ""
+    """Why it was executed or taken over; empty for a step that was simply new."""
+    payload: Payload | None = None
+    error: ErrorInfo | None = None
+    unstored: Unstored | None = None
+    settlement: Settlement | None = None
+    adopted: Adopted | None = None
+    caused_by: tuple[int, ...] = ()
+    inner_failures: frozenset[int] = frozenset()
+    """Inner steps whose failure ended an earlier attempt: they are tried again, not raised again."""
+    outputs: tuple[OutputItem, ...] = ()
+    notices: tuple[Notice, ...] = ()
 
     def __init__(self, key: Key, seq: int, execution: str, evidence: str, kind: str, pure: bool) -> None:
         self.key = key
@@ -98,23 +94,6 @@ class Entry:
         self.evidence = evidence
         self.kind = kind
         self.pure = pure
-        self.state: State = "open"
-        self.end = -1
-        """Seq of the end; -1 while there is none."""
-        self.attempts = 0
-        """Attempts that failed."""
-        self.why = ""
-        """Why it was executed or taken over; empty for a step that was simply new."""
-        self.payload: Payload | None = None
-        self.error: ErrorInfo | None = None
-        self.unstored: Unstored | None = None
-        self.settlement: Settlement | None = None
-        self.adopted: Adopted | None = None
-        self.caused_by: tuple[int, ...] = ()
-        self.inner_failures: frozenset[int] = frozenset()
-        """Inner steps whose failure ended an earlier attempt: they are tried again, not raised again."""
-        self.outputs: tuple[OutputItem, ...] = ()
-        self.notices: tuple[Notice, ...] = ()
 
     @property
     def label(self) -> str:
@@ -178,8 +157,20 @@ class History:
 
     def extend(self, events: Iterable[Recorded]) -> None:
         """Apply further events, in order of seq."""
+        by_seq = self.by_seq
         for recorded in events:
-            self.apply(recorded.seq, recorded.event)
+            event, seq = recorded.event, recorded.seq
+            kind = type(event)
+            if kind is StepStarted:
+                self._started(seq, event)  # type: ignore[arg-type]
+                self.seq = seq
+            elif kind is StepCompleted:  # the commonest end, without the calls of the others
+                entry = by_seq[event.step]  # type: ignore[union-attr]
+                entry.state, entry.end, entry.payload = "completed", seq, event.data  # type: ignore[union-attr,assignment]
+                self._progress = True
+                self.seq = seq
+            else:
+                self.apply(seq, event)
 
     def apply(self, seq: int, event: object) -> None:
         """Apply one event."""
@@ -253,7 +244,8 @@ class History:
             entry.seq, entry.execution, entry.evidence, entry.pure = seq, execution, event.evidence, event.pure
             entry.state, entry.end, entry.settlement = "open", -1, None
             entry.payload = entry.error = entry.unstored = None
-        entry.why = event.why
+        if event.why:
+            entry.why = event.why
         self.by_seq[seq] = entry
         self.last_start[key.scope] = seq
 
