@@ -194,8 +194,8 @@ class Replay:
             said.append("the cell calls " + ", ".join(f"`{c}`" for c in self.policy.causes) + " outside of a step")
         for _, notice in self.own.notices:
             if notice.kind in ("mutated_argument", "mutated_global"):
-                said.append(notice.message)
-        return f" Likely cause: {'; '.join(said)}." if said else ""
+                said.append(notice.message.rstrip("."))
+        return f" Likely cause: {'; '.join(dict.fromkeys(said))}." if said else ""
 
     def _replay_only(self, call: Call) -> Stop:
         return Stop(
