@@ -162,13 +162,21 @@ def _history(console: Console, rest: str) -> Shown:
 def _why(console: Console, rest: str) -> Shown:
     log, run = console.log, console.find(rest)
     columns = ["number", "step", "status", "why", "time"]
+    branch = client.find_branch(log, run)
     last = console.hooks.surroundings.ran.get(run)
     if last is not None:
         title = f"{last.name} · {last.branch} · as this kernel ran it last"
-        return table(columns, [_why_row(row) for row in last.rows], title)
-    branch = client.find_branch(log, run)
-    rows = [(s.number, s.name, s.status.replace("_", " "), s.why or "new", "") for s in client.steps(log, run)]
-    return table(columns, rows, f"{branch.first.name} · {branch.name}")
+        rows: list[tuple[object, ...]] = [_why_row(row) for row in last.rows]
+    else:
+        title = f"{branch.first.name} · {branch.name}"
+        rows = [(s.number, s.name, s.status.replace("_", " "), s.why or "new", "") for s in client.steps(log, run)]
+    return table(columns, rows, title + _not_comparable(branch.newest.header.inputs))
+
+
+def _not_comparable(inputs: dict[str, str]) -> str:
+    """What the cell reads and nobody can compare: a change of it is no difference, and goes unseen."""
+    names = [f"{name} ({text.removeprefix('?')})" for name, text in inputs.items() if text.startswith("?")]
+    return " · not compared: " + ", ".join(names) if names else ""
 
 
 def _why_row(row: StepRow) -> tuple[object, ...]:

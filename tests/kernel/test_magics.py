@@ -69,6 +69,14 @@ def test_why_tells_of_each_step_in_this_kernel(cells):
     assert re.search(r"ask +replayed +recorded", text)
 
 
+def test_why_names_the_variables_that_cannot_be_compared(cells):
+    """Rule 7: a client may change unseen, so it is said that it was not looked at."""
+    cells.ok("import threading; client = threading.Lock()")
+    cells.ok("%%durable compared\nwith client:\n    ask(1)")
+
+    assert "not compared: client (lock)" in shown(cells.ok("%durable why compared"))
+
+
 def test_a_step_in_doubt_is_settled_by_a_value(cells):
     cell = "%%durable money\ntransfer(1) + ask(1)"
     cells.run(cell)
