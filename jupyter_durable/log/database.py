@@ -9,18 +9,24 @@ DuckDB itself flushes the file at a checkpoint.
 
 from __future__ import annotations
 
+import errno
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from jupyter_durable import clock
-from jupyter_durable.errors import LogDamaged, LogTooNew
+from jupyter_durable.errors import LogDamaged, LogTooNew, LogUnusable
+from jupyter_durable.log import files
 from jupyter_durable.log.line import Chain, mac_text
 from jupyter_durable.log.views import VIEWS
 
 if TYPE_CHECKING:
     import duckdb
+
+TEMPORARY = ".fold-"
+"""How the names of files begin that a folder needs for a moment; one that was killed leaves them behind."""
 
 SCHEMA = 1
 """Version of the tables and views."""
@@ -104,10 +110,14 @@ def connect(directory: Path, *, read_only: bool, patience: float) -> duckdb.Duck
         DatabaseLocked: another process has it open, and still had after ``patience`` seconds.
         LogDamaged: it cannot be read.
         LogTooNew: it has a newer schema.
+        LogUnusable: the file system refused.
     """
     import duckdb
 
     path = path_of(directory)
+    if not read_only and not path.exists():
+        with reading(directory):
+            _make(path)
     until = clock.monotonic() + patience
     while True:
         try:
@@ -127,9 +137,27 @@ def connect(directory: Path, *, read_only: bool, patience: float) -> duckdb.Duck
     return connection
 
 
+def _make(path: Path) -> None:
+    """Make a new database whole or not at all: DuckDB cannot open what a death or a full disk leaves of a beginning."""
+    import duckdb
+
+    temporary = path.with_name(f"{TEMPORARY}{os.getpid()}-{clock.token_bytes(4).hex()}.duckdb")
+    try:
+        connection = duckdb.connect(str(temporary))
+        try:
+            connection.execute(_CREATE)
+            connection.execute("CHECKPOINT")
+        finally:
+            connection.close()
+        files.hooks.rename(temporary, path)
+    finally:
+        for left in path.parent.glob(f"{temporary.name}*"):
+            left.unlink(missing_ok=True)
+
+
 @contextmanager
 def reading(directory: Path) -> Iterator[None]:
-    """Turn what DuckDB finds wrong with its file, once it is open, into `LogDamaged`."""
+    """Turn what DuckDB finds wrong with its file, once it is open, into `LogDamaged`, or `LogUnusable`."""
     import duckdb
 
     try:
@@ -152,8 +180,11 @@ def is_locked(error: Exception) -> bool:
     )
 
 
-def unreadable(path: Path, error: Exception) -> LogDamaged:
-    """The error for a database that cannot be read."""
+def unreadable(path: Path, error: Exception) -> LogDamaged | LogUnusable:
+    """The error for a database that cannot be read; or written, if that is what the file system refused."""
+    for number in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS):
+        if os.strerror(number) in str(error):
+            return files.unusable("write to", path, OSError(number, os.strerror(number)))
     reason = str(error).strip().partition("\n")[0]
     return LogDamaged(
         f"{path} cannot be read ({reason}). Unfinished runs do not need it: their journals beside it "

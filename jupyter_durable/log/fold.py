@@ -27,9 +27,6 @@ if TYPE_CHECKING:
     import duckdb
 
 
-_TEMPORARY = ".fold-"
-
-
 @dataclass(slots=True)
 class Folded:
     """What one fold did."""
@@ -64,7 +61,7 @@ def fold(directory: Path, lister: Lister, keys: Keyring, *, patience: float) -> 
 
 def fold_locked(directory: Path, listing: Listing, keys: Keyring, *, patience: float) -> Folded:
     """`fold` for a caller that holds ``fold.lock``."""
-    for left in (*directory.glob(f"{_TEMPORARY}*"), *(directory / "journal").glob(".*.folded.*")):
+    for left in (*directory.glob(f"{database.TEMPORARY}*"), *(directory / "journal").glob(".*.folded.*")):
         left.unlink(missing_ok=True)  # of a folder that was killed
     journals = [entry for entry in listing.entries.values() if entry.stub is None]
     done = Folded()
@@ -146,7 +143,7 @@ class _Folding:
         self._secret = keys.own().secret
         self._done = done
         self._moved: list[str] = []
-        self._file = directory / f"{_TEMPORARY}{os.getpid()}-{clock.token_bytes(4).hex()}"
+        self._file = directory / f"{database.TEMPORARY}{os.getpid()}-{clock.token_bytes(4).hex()}"
 
     def take_in(self, connection: duckdb.DuckDBPyConnection, journals: list[Entry]) -> None:
         """Copy what is new in the journals, and commit it with the new positions."""
