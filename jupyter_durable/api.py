@@ -15,14 +15,14 @@ from collections.abc import Callable, Iterable
 from typing import Any, Literal, TypeVar, cast, overload
 
 from jupyter_durable import clock
-from jupyter_durable.binding import binder
-from jupyter_durable.context import current
+from jupyter_durable.engine.binding import binder
+from jupyter_durable.engine.context import current
+from jupyter_durable.engine.runner import run_async, run_sync
+from jupyter_durable.engine.steps import StepSpec
 from jupyter_durable.errors import NotInRun, UsageError
 from jupyter_durable.log.base import EventLog
 from jupyter_durable.retry import RetryPolicy
-from jupyter_durable.runner import run_async, run_sync
 from jupyter_durable.running import RunContext
-from jupyter_durable.steps import StepSpec
 from jupyter_durable.values.refused import unstorable_annotation
 
 F = TypeVar("F", bound=Callable[..., Any])

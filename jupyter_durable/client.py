@@ -18,6 +18,7 @@ import msgspec
 from jupyter_durable import clock, errors
 from jupyter_durable.branches import BranchView, group
 from jupyter_durable.branches import Execution as Seen
+from jupyter_durable.engine.opening import new_execution_id
 from jupyter_durable.events import (
     AnyEvent,
     Decided,
@@ -31,7 +32,6 @@ from jupyter_durable.events import (
 from jupyter_durable.history import Entry, History
 from jupyter_durable.log import open_log
 from jupyter_durable.log.base import EventLog, ExecutionRecord
-from jupyter_durable.opening import new_execution_id
 from jupyter_durable.running import log_directory
 from jupyter_durable.values import encode_verified
 

@@ -11,13 +11,13 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from jupyter_durable.context import CURRENT, Frame, current
+from jupyter_durable.engine.context import CURRENT, Frame, current
+from jupyter_durable.engine.execution import Execution
+from jupyter_durable.engine.opening import begin
+from jupyter_durable.engine.options import Flags, RunSpec
 from jupyter_durable.errors import UsageError
-from jupyter_durable.execution import Execution
 from jupyter_durable.log import open_log
 from jupyter_durable.log.base import EventLog
-from jupyter_durable.opening import begin
-from jupyter_durable.options import Flags, RunSpec
 
 
 def log_directory(beside: str = "") -> str:

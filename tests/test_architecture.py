@@ -24,11 +24,7 @@ FLOORS: list[set[str]] = [
     # 2: the log
     {"log"},
     # 3: acting
-    {
-        *("context", "identity", "turnstile", "outputs", "execution", "runner", "api", "client"),
-        *("attempt", "blame", "ending", "flushing", "hidden", "payloads", "stats", "steps"),
-        *("binding", "cancelling", "inputs", "opening", "options", "running", "timers", "diagnose"),
-    },
+    {"engine", "api", "running", "client", "diagnose"},
     # 4: model and tool calls become steps
     {"capture", "integrations"},
     # 5: rooms that never import each other
@@ -260,17 +256,17 @@ def build(folder: Path, files: dict[str, str]) -> dict[str, Module]:
 @pytest.mark.parametrize(
     ("files", "complaint"),
     [
-        ({"errors.py": "from jupyter_durable import runner", "runner.py": ""}, "higher floor (3 > 0)"),
-        ({"log/__init__.py": "", "log/journal.py": "from ..runner import Runner", "runner.py": ""}, "higher floor"),
-        ({"log/__init__.py": "def f():\n    import jupyter_durable.runner", "runner.py": ""}, "higher floor (3 > 2)"),
-        ({"runner.py": "from jupyter_durable import step"}, "higher floor (6 > 3)"),
-        ({"runner.py": "from . import step"}, "higher floor (6 > 3)"),
+        ({"errors.py": "from jupyter_durable import running", "running.py": ""}, "higher floor (3 > 0)"),
+        ({"log/__init__.py": "", "log/journal.py": "from ..running import Running", "running.py": ""}, "higher floor"),
+        ({"log/__init__.py": "def f():\n    import jupyter_durable.running", "running.py": ""}, "higher floor (3 > 2)"),
+        ({"running.py": "from jupyter_durable import step"}, "higher floor (6 > 3)"),
+        ({"running.py": "from . import step"}, "higher floor (6 > 3)"),
         ({"kernel/__init__.py": "import jupyter_durable.server", "server/__init__.py": ""}, "neighbour"),
         ({"cli.py": "from jupyter_durable import demo", "demo/__init__.py": ""}, "neighbour"),
         ({"cli_show.py": "from jupyter_durable import kernel", "kernel/__init__.py": ""}, "neighbour"),
         ({"demo/__init__.py": "def f():\n    from jupyter_durable import cli", "cli.py": ""}, "neighbour"),
         ({"brand_new.py": ""}, "stands on no floor"),
-        ({"runner.py": "import jupyter_durable.gone"}, "not in the table"),
+        ({"running.py": "import jupyter_durable.gone"}, "not in the table"),
     ],
 )
 def test_a_wrong_import_is_found(tmp_path, files, complaint):
@@ -283,14 +279,14 @@ def test_a_wrong_import_is_found(tmp_path, files, complaint):
 @pytest.mark.parametrize(
     "files",
     [
-        {"runner.py": "from jupyter_durable import errors\nfrom .errors import E", "errors.py": ""},
-        {"runner.py": "from jupyter_durable.context import current", "context.py": ""},
+        {"running.py": "from jupyter_durable import errors\nfrom .errors import E", "errors.py": ""},
+        {"running.py": "from jupyter_durable.client import current", "client.py": ""},
         {
             "cli.py": "def demo():\n    from jupyter_durable.demo import main_job",
             "demo/__init__.py": "",
             "demo/main_job.py": "",
         },
-        {"cli/__init__.py": "from jupyter_durable.cli import show", "cli/show.py": "", "runner.py": "import json"},
+        {"cli/__init__.py": "from jupyter_durable.cli import show", "cli/show.py": "", "running.py": "import json"},
         {"__init__.py": "from jupyter_durable.kernel import load", "kernel/__init__.py": ""},
         {"cli.py": "from jupyter_durable.client import connect", "client.py": ""},
     ],
@@ -300,9 +296,9 @@ def test_a_right_import_is_not_complained_about(tmp_path, files):
 
 
 def test_a_ring_of_imports_is_found_unless_a_part_of_it_is_lazy(tmp_path):
-    ring = {"context.py": "import jupyter_durable.runner", "runner.py": "from jupyter_durable import context"}
-    lazy = ring | {"runner.py": "def f():\n    from jupyter_durable import context"}
-    typed = ring | {"runner.py": "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from . import context"}
+    ring = {"client.py": "import jupyter_durable.running", "running.py": "from jupyter_durable import client"}
+    lazy = ring | {"running.py": "def f():\n    from jupyter_durable import client"}
+    typed = ring | {"running.py": "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from . import client"}
 
     assert len(cycles(build(tmp_path / "ring", ring))) == 1
     assert cycles(build(tmp_path / "lazy", lazy)) == []
@@ -313,19 +309,19 @@ def test_a_slow_import_is_found_unless_it_is_lazy(tmp_path):
     modules = build(
         tmp_path,
         {
-            "runner.py": "import numpy as np\ntry:\n    from pandas import DataFrame\nexcept ImportError:\n    pass",
+            "running.py": "import numpy as np\ntry:\n    from pandas import DataFrame\nexcept ImportError:\n    pass",
             "client.py": "def connect():\n    import duckdb",
         },
     )
 
-    assert [line.split(":")[0] for line in heavy_imports(modules)] == [f"{PACKAGE}.runner"] * 2
+    assert [line.split(":")[0] for line in heavy_imports(modules)] == [f"{PACKAGE}.running"] * 2
 
 
 def test_long_nameless_and_silent_files_are_found(tmp_path):
     modules = build(
         tmp_path,
         {
-            "runner.py": '"""Long."""\n' + "x = 1\n" * LONGEST,
+            "running.py": '"""Long."""\n' + "x = 1\n" * LONGEST,
             "log/utils.py": '"""Drawer."""\n',
             "log/__init__.py": "x = 1\n",
         },
@@ -334,5 +330,5 @@ def test_long_nameless_and_silent_files_are_found(tmp_path):
     assert [line.split()[0] for line in wrong_files(modules)] == [
         f"{PACKAGE}.log",
         f"{PACKAGE}.log.utils",
-        f"{PACKAGE}.runner",
+        f"{PACKAGE}.running",
     ]

@@ -172,7 +172,7 @@ def parallel(params: dict[str, Any]) -> Numbers:
 _ENGINE = (
     "jupyter_durable.api",
     "jupyter_durable.running",
-    "jupyter_durable.opening",
+    "jupyter_durable.engine.opening",
     "jupyter_durable.log.local",
 )
 """All that a first step needs."""

@@ -14,8 +14,8 @@ from html import escape
 from typing import Any
 
 from jupyter_durable import clock
-from jupyter_durable.execution import Execution
-from jupyter_durable.stats import StepRow
+from jupyter_durable.engine.execution import Execution
+from jupyter_durable.engine.stats import StepRow
 
 FIRST_AFTER = 0.3
 """Seconds of running after which the summary is first shown; a shorter cell shows it once, at its end."""

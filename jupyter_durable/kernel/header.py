@@ -10,8 +10,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from jupyter_durable.engine.options import Flags
 from jupyter_durable.errors import UsageError
-from jupyter_durable.options import Flags
 
 MAGIC = "%%durable"
 

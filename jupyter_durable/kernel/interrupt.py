@@ -14,9 +14,10 @@ import threading
 from types import FrameType
 from typing import Any, Literal
 
-from jupyter_durable import attempt, clock, execution, flushing, outputs, payloads, runner, steps
-from jupyter_durable.context import CURRENT
-from jupyter_durable.execution import Execution
+from jupyter_durable import clock
+from jupyter_durable.engine import attempt, execution, flushing, outputs, payloads, runner, steps
+from jupyter_durable.engine.context import CURRENT
+from jupyter_durable.engine.execution import Execution
 
 HARD_WITHIN = 2.0
 """Seconds within which a second interrupt is a KeyboardInterrupt wherever it arrives."""

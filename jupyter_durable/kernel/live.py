@@ -12,11 +12,14 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from jupyter_durable import outputs
-from jupyter_durable.context import CURRENT, Frame, current
+from jupyter_durable.engine import outputs
+from jupyter_durable.engine.context import CURRENT, Frame, current
+from jupyter_durable.engine.execution import Execution
+from jupyter_durable.engine.opening import begin
+from jupyter_durable.engine.options import Flags, RunSpec, run_id
+from jupyter_durable.engine.stats import StepRow
 from jupyter_durable.errors import LogError, RunSealed, UsageError
 from jupyter_durable.events import ExecutionHeader
-from jupyter_durable.execution import Execution
 from jupyter_durable.kernel.cell import as_sentence
 from jupyter_durable.kernel.display import Summary
 from jupyter_durable.kernel.header import Header
@@ -33,11 +36,8 @@ from jupyter_durable.kernel.passes import Passes, attended
 from jupyter_durable.kernel.tracebacks import ErrorHandler
 from jupyter_durable.log import open_log
 from jupyter_durable.log.base import EventLog
-from jupyter_durable.opening import begin
-from jupyter_durable.options import Flags, RunSpec, run_id
 from jupyter_durable.running import log_directory
 from jupyter_durable.source import cell_digest, names_bound, names_mutated, names_read, uses_nondeterminism
-from jupyter_durable.stats import StepRow
 
 if TYPE_CHECKING:
     from jupyter_durable.kernel.cell import Hooks

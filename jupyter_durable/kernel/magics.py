@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, cast
 
 from jupyter_durable import client
+from jupyter_durable.engine.stats import StepRow
 from jupyter_durable.errors import DurableError, LogUnusable, UsageError
 from jupyter_durable.kernel.cell import as_sentence
 from jupyter_durable.kernel.display import Shown, code_marked, duration, table
 from jupyter_durable.kernel.header import flags_help, nearest
 from jupyter_durable.log.base import EventLog
-from jupyter_durable.stats import StepRow
 
 if TYPE_CHECKING:
     from jupyter_durable.kernel.cell import Hooks

@@ -12,9 +12,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from jupyter_durable.context import CURRENT
+from jupyter_durable.engine.context import CURRENT
+from jupyter_durable.engine.execution import Execution
 from jupyter_durable.errors import DurableControl, DurableError
-from jupyter_durable.execution import Execution
 
 _HOME = str(Path(__file__).absolute().parents[1]) + os.sep
 _ON_PURPOSE = (DurableError, DurableControl, KeyboardInterrupt, asyncio.CancelledError)

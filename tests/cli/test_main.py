@@ -81,8 +81,8 @@ def test_the_version_is_printed(cli):
 
 TWO_NOTEBOOKS = """
 from jupyter_durable.log import open_log
-from jupyter_durable.opening import begin
-from jupyter_durable.options import RunSpec
+from jupyter_durable.engine.opening import begin
+from jupyter_durable.engine.options import RunSpec
 for notebook in ("a", "b"):
     begin(RunSpec("daily", notebook=notebook, path=f"{notebook}.ipynb"), open_log(".durable")).end(None)
 """

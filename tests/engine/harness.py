@@ -12,9 +12,9 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+from jupyter_durable.engine.execution import Execution
 from jupyter_durable.errors import DurableError
 from jupyter_durable.events import AnyEvent, ExecutionHeader
-from jupyter_durable.execution import Execution
 from jupyter_durable.log.memory import MemoryLog, MemoryWriter
 from jupyter_durable.running import RunContext
 

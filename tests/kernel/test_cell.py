@@ -365,7 +365,7 @@ def test_nothing_of_ours_is_left_after_a_cell(start_kernel):
         "'write' in vars(__import__('sys').stdout), 'publish' in vars(get_ipython().display_pub), "
         "asyncio.get_running_loop().get_task_factory() is None, "
         "threading.Thread.start.__module__, asyncio.sleep.__module__, "
-        "__import__('jupyter_durable.context', fromlist=['x']).current() is None]"
+        "__import__('jupyter_durable.engine.context', fromlist=['x']).current() is None]"
     )
     kernel = start_kernel()
     kernel.ok(STEPS)
@@ -420,7 +420,7 @@ def test_loading_imports_nothing_of_the_engine(start_kernel):
         "jupyter_durable.kernel.extension",
         "jupyter_durable.kernel.header",
         "jupyter_durable.kernel.transform",
-        "jupyter_durable.options",
+        "jupyter_durable.engine.options",
     ]
 
 

@@ -102,7 +102,7 @@ def test_a_result_is_recorded_even_if_the_interrupt_comes_while_it_is_written(ke
         STEPS
         + """
 import os, signal
-from jupyter_durable import payloads
+from jupyter_durable.engine import payloads
 plain_write = payloads.write
 def pressing(encoded, writer):
     payloads.write = plain_write

@@ -8,7 +8,7 @@ import sys
 import msgspec
 import pytest
 
-from jupyter_durable import outputs
+from jupyter_durable.engine import outputs
 from jupyter_durable.events import OutputItem
 
 

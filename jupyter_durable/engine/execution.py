@@ -13,10 +13,17 @@ from collections.abc import Callable
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any
 
-from jupyter_durable import clock, errors, payloads
-from jupyter_durable.blame import mark_failure
+from jupyter_durable import clock, errors
 from jupyter_durable.call import Adopt, Branch, Call, Place, Recorded, Stop, Verdict
-from jupyter_durable.ending import outcome_of, unasked
+from jupyter_durable.engine import payloads
+from jupyter_durable.engine.blame import mark_failure
+from jupyter_durable.engine.ending import outcome_of, unasked
+from jupyter_durable.engine.flushing import GroupFlush
+from jupyter_durable.engine.hidden import Changing, Stale
+from jupyter_durable.engine.identity import PATCHES
+from jupyter_durable.engine.options import RunSpec
+from jupyter_durable.engine.stats import Stats, Status, StepRow
+from jupyter_durable.engine.turnstile import Turnstile
 from jupyter_durable.events import (
     Adopted,
     ExecutionEnded,
@@ -29,19 +36,13 @@ from jupyter_durable.events import (
     TimerFired,
 )
 from jupyter_durable.evidence import EvidenceBook
-from jupyter_durable.flushing import GroupFlush
-from jupyter_durable.hidden import Changing, Stale
 from jupyter_durable.history import Entry, Key, TimerKey
-from jupyter_durable.identity import PATCHES
 from jupyter_durable.log.base import EventLog, Writer
-from jupyter_durable.options import RunSpec
 from jupyter_durable.replay import Replay
-from jupyter_durable.stats import Stats, Status, StepRow
-from jupyter_durable.turnstile import Turnstile
 from jupyter_durable.values import restore_error
 
 if TYPE_CHECKING:
-    from jupyter_durable.attempt import Attempt
+    from jupyter_durable.engine.attempt import Attempt
 
 
 class Execution:

@@ -18,8 +18,8 @@ from contextvars import Context, copy_context
 from types import CodeType
 from typing import Any
 
-from jupyter_durable import timers
-from jupyter_durable.context import CURRENT, Frame, bind_task, current, in_thread
+from jupyter_durable.engine import timers
+from jupyter_durable.engine.context import CURRENT, Frame, bind_task, current, in_thread
 from jupyter_durable.errors import Undigestable
 from jupyter_durable.values.digest import digest
 

@@ -14,6 +14,9 @@ from jupyter_durable import clock, errors
 from jupyter_durable.branches import BranchView, Choice, Wanted, choose, group
 from jupyter_durable.branches import Execution as Seen
 from jupyter_durable.call import Policy, Reuse
+from jupyter_durable.engine.execution import Execution, adoption
+from jupyter_durable.engine.inputs import Inputs, at_end, restore
+from jupyter_durable.engine.options import RunSpec
 from jupyter_durable.events import (
     FORMAT,
     Decided,
@@ -25,11 +28,8 @@ from jupyter_durable.events import (
     Payload,
 )
 from jupyter_durable.evidence import EvidenceBook
-from jupyter_durable.execution import Execution, adoption
 from jupyter_durable.history import History
-from jupyter_durable.inputs import Inputs, at_end, restore
 from jupyter_durable.log.base import EventLog, Writer
-from jupyter_durable.options import RunSpec
 from jupyter_durable.replay import Replay
 from jupyter_durable.values import decode, redact
 

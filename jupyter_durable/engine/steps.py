@@ -10,11 +10,11 @@ from typing import Any, Literal
 import msgspec
 
 from jupyter_durable import errors
-from jupyter_durable.binding import Binder
 from jupyter_durable.call import Call
-from jupyter_durable.context import Frame
+from jupyter_durable.engine.binding import Binder
+from jupyter_durable.engine.context import Frame
+from jupyter_durable.engine.execution import Execution
 from jupyter_durable.errors import Undigestable, UnstorableValue
-from jupyter_durable.execution import Execution
 from jupyter_durable.retry import RetryPolicy
 from jupyter_durable.values import digest
 

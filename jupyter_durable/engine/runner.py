@@ -13,18 +13,19 @@ import threading
 from collections.abc import Coroutine
 from typing import Any, cast
 
-from jupyter_durable import clock, errors, outputs
-from jupyter_durable.attempt import Attempt
+from jupyter_durable import clock, errors
 from jupyter_durable.call import LATER, Adopt, Call, Execute, Recorded
-from jupyter_durable.cancelling import cancelled_again
-from jupyter_durable.context import CURRENT, Frame
+from jupyter_durable.engine import outputs
+from jupyter_durable.engine.attempt import Attempt
+from jupyter_durable.engine.cancelling import cancelled_again
+from jupyter_durable.engine.context import CURRENT, Frame
+from jupyter_durable.engine.execution import Execution
+from jupyter_durable.engine.identity import DRIVERS
+from jupyter_durable.engine.steps import StepSpec, prepare
+from jupyter_durable.engine.timers import plain_sleep
 from jupyter_durable.errors import StepTimeout
 from jupyter_durable.events import Notice
-from jupyter_durable.execution import Execution
 from jupyter_durable.history import Entry
-from jupyter_durable.identity import DRIVERS
-from jupyter_durable.steps import StepSpec, prepare
-from jupyter_durable.timers import plain_sleep
 
 
 def run_sync(frame: Frame, spec: StepSpec, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
-from jupyter_durable.blame import causes
+from jupyter_durable.engine.blame import causes
 from jupyter_durable.events import Notice, Outcome
 from jupyter_durable.replay import Replay
 from jupyter_durable.values import describe_error
 
 if TYPE_CHECKING:
-    from jupyter_durable.execution import Execution
+    from jupyter_durable.engine.execution import Execution
 
 
 def outcome_of(execution: Execution, error: BaseException | None) -> Outcome:

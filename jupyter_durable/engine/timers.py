@@ -10,7 +10,7 @@ import asyncio
 import asyncio.tasks
 from typing import Any
 
-from jupyter_durable.context import current
+from jupyter_durable.engine.context import current
 from jupyter_durable.history import TimerKey
 
 plain_sleep = asyncio.tasks.sleep

@@ -10,7 +10,7 @@ import asyncio
 import functools
 from typing import Any
 
-from jupyter_durable.timers import plain_sleep
+from jupyter_durable.engine.timers import plain_sleep
 
 TURNS = 10
 """Turns of the loop that an explicit cancel is given to arrive."""

@@ -6,10 +6,15 @@ import asyncio
 import threading
 from typing import Any
 
-from jupyter_durable import clock, errors, payloads
-from jupyter_durable.blame import causes, mark_failure
+from jupyter_durable import clock, errors
 from jupyter_durable.call import Call, Execute
-from jupyter_durable.context import Frame
+from jupyter_durable.engine import payloads
+from jupyter_durable.engine.blame import causes, mark_failure
+from jupyter_durable.engine.context import Frame
+from jupyter_durable.engine.execution import Execution
+from jupyter_durable.engine.hidden import IMMUTABLE, changed_arguments, changed_globals, digests, written_files
+from jupyter_durable.engine.stats import Status, StepRow
+from jupyter_durable.engine.steps import StepSpec
 from jupyter_durable.errors import ReplayError, RunSealed, StepTimeout, UnstorableValue, ValueBoundaryError
 from jupyter_durable.events import (
     AttemptFailed,
@@ -24,11 +29,7 @@ from jupyter_durable.events import (
     StepStarted,
     Unstored,
 )
-from jupyter_durable.execution import Execution
-from jupyter_durable.hidden import IMMUTABLE, changed_arguments, changed_globals, digests, written_files
 from jupyter_durable.history import inner_scope
-from jupyter_durable.stats import Status, StepRow
-from jupyter_durable.steps import StepSpec
 from jupyter_durable.values import comparable, encode_verified, redact, salvage
 
 SHOWN_AFTER = 0.005
