@@ -48,7 +48,7 @@ def fold(directory: Path, lister: Lister, keys: Keyring, *, patience: float) -> 
         LogDamaged: the database cannot be read. The journals are left alone.
         LogUnusable: the file system refused.
     """
-    lock = locks.take_within(directory / "fold.lock", 0, patience)
+    lock = _lock(directory, patience)
     if lock is None:
         return Folded(note="Another process is folding the journals; they stay as they are.")
     try:
@@ -57,6 +57,13 @@ def fold(directory: Path, lister: Lister, keys: Keyring, *, patience: float) -> 
         raise files.unusable("fold the journals of", directory, error) from error
     finally:
         lock.release()
+
+
+def _lock(directory: Path, patience: float) -> locks.Held | None:
+    try:
+        return locks.take_within(directory / "fold.lock", 0, patience)
+    except OSError as error:
+        raise files.unusable("fold the journals of", directory, error) from error
 
 
 def fold_locked(directory: Path, listing: Listing, keys: Keyring, *, patience: float) -> Folded:
@@ -107,7 +114,7 @@ def rebuild(directory: Path, lister: Lister, keys: Keyring, *, patience: float) 
     Raises:
         LogDamaged: some executions lie in the old database only.
     """
-    lock = locks.take_within(directory / "fold.lock", 0, patience)
+    lock = _lock(directory, patience)
     if lock is None:
         raise LogUnusable(f"Another process is folding the journals of {directory}. Try again when it is over.")
     try:
