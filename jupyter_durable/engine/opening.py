@@ -96,6 +96,7 @@ def _begin_once(spec: RunSpec, log: EventLog) -> Execution:
         source = _source_of(log, choice.take.first)
     elif choice.origin is not None:
         source = History(log.history(choice.origin.branch))
+        _refuse_unknown_step(spec, log, views, choice.origin)
     header = _header(spec, inputs, views, choice, source)
     if choice.take is not None:
         header = msgspec.structs.replace(header, head={r.header.branch: r.last for r in records}[header.branch])
@@ -146,6 +147,27 @@ def _refuse_stalled(spec: RunSpec, view: BranchView, own: History) -> None:
 def _origin_branch(choice: Choice) -> str:
     first = choice.take.first if choice.take is not None else None
     return first.origin.branch if first is not None and first.origin is not None else ""
+
+
+def _refuse_unknown_step(spec: RunSpec, log: EventLog, views: list[BranchView], origin: BranchView) -> None:
+    """`--from` must name a step that is recorded, or one that the code can still come to."""
+    named = spec.flags.from_step
+    if not named or named.partition(".")[0] in spec.reads:
+        return
+    recorded: dict[str, None] = {}
+    view: BranchView | None = origin
+    while view is not None:
+        for entry in History(log.history(view.branch)).entries.values():
+            if named in (entry.key.name, f"{entry.key.name}#{entry.key.n}", str(entry.begun)):
+                return
+            recorded[entry.label] = None
+        before = view.first.origin
+        view = next((each for each in views if before is not None and each.branch == before.branch), None)
+    raise errors.UsageError(
+        f"Run `{spec.name}`, branch `{origin.name}`: there is no step `{named}` to start again from, so nothing was "
+        f"executed. Recorded are: {', '.join(recorded) or 'none yet'}.",
+        run=spec.name, branch=origin.name, step=named,
+    )  # fmt: skip
 
 
 def _source_of(log: EventLog, first: ExecutionHeader) -> History | None:
