@@ -268,3 +268,23 @@ def test_g28_fork_after_a_crash_keeps_what_was_finished(case):
 
     assert ran.results == ["'T'"], ran.errors
     assert (case.effects.count("collect"), case.effects.count("summarize"), case.effects.count("publish")) == (1, 1, 2)
+
+
+@pytest.mark.parametrize(
+    ("body", "counts"),
+    [
+        ('d = draft("sk-live-hello"); e = sign(d); send(e)', {"draft": 1, "sign": 1, "send": 2}),
+        ('g = greet(); d = draft("sk-live-hello"); send(d)', {"greet": 1, "draft": 1, "send": 2}),
+    ],
+    ids=["first step kept", "empty branch"],
+)
+def test_g28_from_a_step_after_the_run_has_asked_for_a_decision(case, body, counts):
+    """``--from send`` keeps what is before it, also where that lies on the branch before the one that asked."""
+    case.open(MAIL)
+    case.kill_at("send", CELL_A)
+    refused(case.rerun(f"%%durable mail\n{body}"), "DecisionNeeded", "`mail`")
+
+    ran = case.kernel.run(f"%%durable mail --from send\n{body}")
+
+    assert ran.results == ["'sent'"], ran.errors
+    assert {name: case.effects.count(name) for name in counts} == counts
