@@ -13,8 +13,9 @@ from typing import Any, Self
 
 from jupyter_durable.engine.context import CURRENT, Frame, current
 from jupyter_durable.engine.execution import Execution
+from jupyter_durable.engine.flags import Flags
 from jupyter_durable.engine.opening import begin
-from jupyter_durable.engine.options import Flags, RunSpec
+from jupyter_durable.engine.options import RunSpec
 from jupyter_durable.errors import UsageError
 from jupyter_durable.log import open_log
 from jupyter_durable.log.base import EventLog

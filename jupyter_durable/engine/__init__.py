@@ -2,7 +2,7 @@
 
 ::
 
-    options  stats  context               what a run is asked to be; what happened; whose code runs right now
+    flags  options  stats  context        what a run is asked to be; what happened; whose code runs right now
     timers  identity  turnstile  cancelling   places of tasks and threads; the recorded order of things
     binding  inputs  payloads  hidden  outputs   arguments, notebook variables, stored values, side effects
     blame  ending  flushing  execution    one live execution

@@ -1,58 +1,17 @@
-"""What a run is asked to be: the flags of a cell, and everything an execution must know before it begins."""
+"""What a run is asked to be: everything an execution must know before it begins."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, MutableMapping
 from hashlib import blake2b
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from jupyter_durable.errors import UsageError
+from jupyter_durable.engine.flags import Flags
 
 if TYPE_CHECKING:
     import asyncio  # `%load_ext` reads this file, and IPython itself imports it only when a cell awaits
-
-
-class Flags(msgspec.Struct, frozen=True):
-    """The flags of ``%%durable`` and of ``durable.run``."""
-
-    fresh: bool = False
-    """Start a new branch with nothing reused."""
-    from_step: str = ""
-    """Keep what is before this step (its name, ``name#n`` or number) and execute the rest again, on a new branch."""
-    strict: bool = False
-    """Make any difference an error instead of a branch."""
-    replay_only: bool = False
-    """Execute nothing: raise where history has no result."""
-    reuse: Literal["", "all", "pure", "none"] = ""
-    """What to do with finished steps after a difference; empty: ask."""
-    shared: bool = False
-    """Join the run of this name with those of other notebooks of the same log."""
-    off: bool = False
-    """Run the cell plainly, without a log."""
-    branch: str = ""
-    """Name of the branch to take up; empty: the one that fits."""
-    durability: Literal["power", "process"] = "power"
-
-    def __post_init__(self) -> None:
-        if self.fresh and self.from_step:
-            raise UsageError("`--fresh` and `--from` exclude each other: one reuses nothing, the other a beginning.")
-        if self.fresh and self.replay_only:
-            raise UsageError("`--fresh` and `--replay-only` exclude each other: a fresh branch has nothing to replay.")
-
-    def as_text(self) -> dict[str, str]:
-        """The flags that are set, as they are written into the log."""
-        named = {
-            "fresh": "1" if self.fresh else "",
-            "from": self.from_step,
-            "strict": "1" if self.strict else "",
-            "replay-only": "1" if self.replay_only else "",
-            "reuse": self.reuse,
-            "shared": "1" if self.shared else "",
-            "branch": self.branch,
-        }
-        return {name: value for name, value in named.items() if value}
 
 
 class RunSpec(msgspec.Struct):

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from jupyter_durable.engine.options import Flags
+from jupyter_durable.engine.flags import Flags
 from jupyter_durable.errors import UsageError
 
 MAGIC = "%%durable"

@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING, Any
 from jupyter_durable.engine import outputs
 from jupyter_durable.engine.context import CURRENT, Frame, current
 from jupyter_durable.engine.execution import Execution
+from jupyter_durable.engine.flags import Flags
 from jupyter_durable.engine.opening import begin
-from jupyter_durable.engine.options import Flags, RunSpec, run_id
+from jupyter_durable.engine.options import RunSpec, run_id
 from jupyter_durable.engine.stats import StepRow
 from jupyter_durable.errors import LogError, RunSealed, UsageError
 from jupyter_durable.events import ExecutionHeader

@@ -16,8 +16,9 @@ from typing import Any
 
 from jupyter_durable import durable, step
 from jupyter_durable.engine.context import CURRENT, Frame
+from jupyter_durable.engine.flags import Flags
 from jupyter_durable.engine.opening import begin
-from jupyter_durable.engine.options import Flags, RunSpec
+from jupyter_durable.engine.options import RunSpec
 from jupyter_durable.errors import DurableControl
 from jupyter_durable.source import cell_digest, names_bound, names_mutated, names_read, uses_nondeterminism
 from tests.engine.harness import Died, MortalLog, Result, World

@@ -414,13 +414,14 @@ def test_loading_imports_nothing_of_the_engine(start_kernel):
     )
 
     assert loaded == [
+        "jupyter_durable.engine",
+        "jupyter_durable.engine.flags",
         "jupyter_durable.errors",
         "jupyter_durable.kernel",
         "jupyter_durable.kernel.cell",
         "jupyter_durable.kernel.extension",
         "jupyter_durable.kernel.header",
         "jupyter_durable.kernel.transform",
-        "jupyter_durable.engine.options",
     ]
 
 

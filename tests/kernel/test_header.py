@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jupyter_durable.engine.options import Flags
+from jupyter_durable.engine.flags import Flags
 from jupyter_durable.errors import UsageError
 from jupyter_durable.kernel.header import FLAGS, find, flags_help, parse
 from jupyter_durable.kernel.transform import blanked, first_error, marked, transform
