@@ -82,6 +82,7 @@ def mark_dropped(error: BaseException, dropped: dict[str, str]) -> None:
     """Say on the exception itself which attributes it has lost; the note is shown where it is printed."""
     if dropped:
         error.__dict__[NOT_STORED] = dict(dropped)
-        # Not `add_note`: it asks a class for `__notes__`, and the `__getattr__` of some (`urllib.error.HTTPError`) raises.
+        # Not `add_note`: it asks for `__notes__`, and the `__getattr__` of some classes (`urllib.error.HTTPError`)
+        # raises then.
         note = NOTE + ", ".join(f"{name} ({kind})" for name, kind in dropped.items())
         error.__dict__.setdefault("__notes__", []).append(note)
