@@ -52,7 +52,7 @@ class Lease:
         self._held.release()
 
 
-def take(path: Path, *, branch: str, notebook: str, execution: str) -> Lease:
+def take(path: Path, *, branch: str, notebook: str, execution: str, run: str = "") -> Lease:
     """Take the lease at once.
 
     Raises:
@@ -69,7 +69,7 @@ def take(path: Path, *, branch: str, notebook: str, execution: str) -> Lease:
             byte += 1
             held = locks.locks.take(path, byte)
         if held is None:
-            raise busy(branch, _holder(name))
+            raise busy(run, branch, _holder(name))
         try:
             _write(path, notebook=notebook, execution=execution, byte=byte)
         except BaseException:
@@ -102,16 +102,17 @@ def last_execution(path: Path) -> str:
     return _read(path).execution
 
 
-def busy(branch: str, who: Holder) -> BranchBusy:
-    """The error for a branch that somebody else holds."""
+def busy(run: str, branch: str, who: Holder) -> BranchBusy:
+    """The error for a branch that somebody else holds; ``run`` is the run's name."""
     from datetime import UTC, datetime
 
     since = datetime.fromtimestamp(who.since, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
     place = f" for {who.notebook}" if who.notebook else ""
     whom = f"process {who.pid} on {who.host}{place}, since {since}" if who.pid else "a process that has just begun"
     return BranchBusy(
-        f"Branch {branch} is being executed by {whom}. Nothing was executed here. Wait for it, interrupt it there, or "
+        f"Run `{run}`, branch `{branch}` is being executed by {whom}. Nothing was executed here. Wait for it, interrupt it there, or "
         "give this run a name of its own (%%durable NAME).",
+        run=run,
         branch=branch,
         pid=who.pid,
         host=who.host,

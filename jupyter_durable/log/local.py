@@ -258,7 +258,9 @@ class LocalLog:
     def _take(self, header: ExecutionHeader) -> lease.Lease:
         path = self.directory / "locks" / f"{header.branch}.lock"
         notebook = header.path or header.notebook
-        return lease.take(path, branch=header.branch_name, notebook=notebook, execution=header.execution)
+        return lease.take(
+            path, run=header.name, branch=header.branch_name, notebook=notebook, execution=header.execution
+        )
 
     def _events(self, segments: list[tuple[Entry, Head | None, bytes | None]], lean: bool) -> Iterator[Recorded]:
         for folded_away, group in groupby(segments, lambda segment: segment[0].stub is not None):

@@ -144,7 +144,7 @@ class MemoryLog:
                 raise LogUnusable(f"There is an execution {header.execution} already.")
             holder = self.holder(header.branch)
             if holder is not None:
-                raise lease.busy(header.branch_name, holder)
+                raise lease.busy(header.name, header.branch_name, holder)
             tip = self._tips().get(header.branch)
             if tip is not None and tip.head(len(tip.lines) - 1) != header.head:
                 raise BranchMoved(
