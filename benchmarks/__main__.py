@@ -1,9 +1,9 @@
 """The benchmarks: ``python -m benchmarks [--quick] [--only W1] [--json FILE]``, or ``python3 dev.py bench``.
 
 Measures this project beside bare writes to the same disk, DBOS, LangGraph and joblib, in one run, and prints a table
-for each workload and one of the targets. Never part of a test: a figure in microseconds depends on the machine and on what
-else it does, only the ratios carry over. What each number means, and why it is fair, stands in `benchmarks.workloads`
-and in the docstrings of `benchmarks.subjects`.
+for each workload and one of the targets. Never part of a test: a figure in microseconds depends on the machine and on
+what else it does, only the ratios carry over. What each number means, and why it is fair, stands in
+`benchmarks.workloads` and in the docstrings of `benchmarks.subjects`.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from benchmarks.measure import ChildFailed, Numbers, flushes, run, scratch
+from benchmarks.measure import ChildFailed, Numbers, duel, flushes, run, scratch
 from benchmarks.workloads import Case, Column, Results, Target, Workload, all_workloads
 
 PACKAGES = ("jupyter_durable", "dbos", "langgraph", "langgraph-checkpoint-sqlite", "joblib", "duckdb", "msgspec")
@@ -49,7 +49,9 @@ def main() -> int:
             results = measure(workload, cases)
             print_workload(workload, cases, results)
             judged += [(workload, target, results) for target in workload.targets]
-            written.append({"workload": workload.key, "title": workload.title, "samples": results.samples})
+            written.append(
+                {"workload": workload.key, "title": workload.title, "samples": results.samples, "duels": results.duels}
+            )
     print_targets(judged)
     print(f"\nload average at the end: {os.getloadavg()[0]:.2f}")
     if asked.json is not None:
@@ -110,6 +112,8 @@ def measure(workload: Workload, cases: list[Case]) -> Results:
                         results.samples[case.name].append(one(case, prepared.get(case.name)))
                     except ChildFailed as error:
                         results.failures[case.name] = str(error)
+        if workload.duel is not None:
+            results.duels = [turns_of(workload, cases, number) for number in range(3)]
         for case in cases:
             if case.count_flushes and results.samples[case.name]:
                 say(f"{workload.key}: {case.name}: counting flushes")
@@ -122,6 +126,20 @@ def measure(workload: Workload, cases: list[Case]) -> Results:
             keeper.__exit__(None, None, None)
         say("")
     return results
+
+
+def turns_of(workload: Workload, cases: list[Case], number: int) -> list[list[float]]:
+    """Ours and the bare disk in turns."""
+    assert workload.duel is not None
+    size, bursts = workload.duel
+    params = next(case.params for case in cases if case.name == "ours")
+    say(f"{workload.key}: ours and bare in turns, {number + 1} of 3")
+    with scratch() as one_directory, scratch() as other:
+        sides = [
+            ("bare", {**params, "burst": size, "directory": str(one_directory)}),
+            ("ours", {**params, "burst": size, "directory": str(other)}),
+        ]
+        return duel("bursts", sides, bursts)
 
 
 def one(case: Case, prepared: Path | None) -> Numbers:
@@ -162,7 +180,8 @@ def row_of(workload: Workload, case: Case, columns: list[Column], results: Resul
         value = results.median(case.name, column.number)
         row.append("-" if value is None else format(value * column.scale, column.form))
     if workload.bare:
-        ratio = results.ratio(case.name, "bare", workload.bare)
+        in_turns = results.in_turns() if case.name == "ours" else None
+        ratio = results.ratio(case.name, "bare", workload.bare) if in_turns is None else in_turns
         row.append("-" if ratio is None else f"{ratio:,.2f}")
     if workload.best:
         best, value = results.best(workload.best, highest=workload.highest), results.median(case.name, workload.best)

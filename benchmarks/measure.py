@@ -1,8 +1,8 @@
 """How things are measured: in fresh processes, with wall time, CPU time and bytes; flushes are counted by strace.
 
 A *job* is a function of a subject (``benchmarks/subjects/NAME.py``) that takes parameters and returns numbers. It runs
-in a process of its own (`run`), which imports nothing of the other subjects. Wall time is what a user waits for, and grows
-with whatever else the machine does; CPU time of the whole process (all threads) hardly does. Both are shown.
+in a process of its own (`run`), which imports nothing of the other subjects. Wall time is what a user waits for, and
+grows with whatever else the machine does; CPU time of the whole process (all threads) hardly does. Both are shown.
 """
 
 from __future__ import annotations
@@ -104,16 +104,9 @@ def run(subject: str, job: str, params: Mapping[str, Any], *, timeout: float = 6
     command = [sys.executable, "-m", "benchmarks.subjects", subject, job, json.dumps(dict(params))]
     if strace:
         command = ["strace", "-f", "-c", "-e", "trace=fsync,fdatasync", "-o", strace, *command]
-    # A key of its own: the user's key signs nothing here.
-    environment = {
-        **os.environ,
-        "JUPYTER_DURABLE_KEY_FILE": str(Path(tempfile.gettempdir()) / f"jd-bench-key-{os.getuid()}"),
-        "PYTHONPATH": str(ROOT),
-        "PYTHONWARNINGS": "ignore",
-    }
     try:
         done = subprocess.run(
-            command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=timeout, check=False
+            command, cwd=ROOT, env=environment(), capture_output=True, text=True, timeout=timeout, check=False
         )
     except subprocess.TimeoutExpired:
         raise ChildFailed(f"{subject} {job}: no result within {timeout:.0f} s") from None
@@ -122,6 +115,75 @@ def run(subject: str, job: str, params: Mapping[str, Any], *, timeout: float = 6
             numbers: Numbers = json.loads(line[len(MARK) :])
             return numbers
     raise ChildFailed(f"{subject} {job}: exit {done.returncode}\n{(done.stderr or done.stdout)[-1500:]}")
+
+
+def environment() -> dict[str, str]:
+    """The environment of a job."""
+    return {
+        **os.environ,
+        # A key of its own: the user's key signs nothing here.
+        "JUPYTER_DURABLE_KEY_FILE": str(Path(tempfile.gettempdir()) / f"jd-bench-key-{os.getuid()}"),
+        "PYTHONPATH": str(ROOT),
+        "PYTHONWARNINGS": "ignore",
+        # Byte code is cached as it is for users, whatever the environment says, and not in the tree.
+        "PYTHONPYCACHEPREFIX": str(Path(tempfile.gettempdir()) / f"jd-bench-pycache-{os.getuid()}"),
+        "PYTHONDONTWRITEBYTECODE": "",
+    }
+
+
+def turns() -> Iterator[int]:
+    """In a job that takes turns with another: a number for every turn that the process is given."""
+    for number, _ in enumerate(sys.stdin):
+        yield number
+
+
+def duel(job: str, sides: list[tuple[str, dict[str, Any]]], bursts: int, *, timeout: float = 600) -> list[list[float]]:
+    """Run a job of two subjects side by side, in bursts that take turns, so that both meet the same disk.
+
+    On a disk that others use too, the same flush takes 0.3 ms in one second and 6 ms in the next: what was measured a
+    second apart does not compare.
+
+    Args:
+        job: function that does a burst for every number of `turns` and tells its seconds.
+        sides: subject and parameters.
+        bursts: how many each.
+        timeout: seconds for all of it.
+
+    Returns:
+        Seconds of each burst, for each side.
+    """
+    ends = time.monotonic() + timeout
+    processes = [
+        subprocess.Popen(
+            [sys.executable, "-m", "benchmarks.subjects", subject, job, json.dumps(params)],
+            cwd=ROOT, env=environment(), text=True,
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        )
+        for subject, params in sides
+    ]  # fmt: skip
+    took: list[list[float]] = [[] for _ in sides]
+    try:
+        for number in range(bursts + 1):  # the first one is warming up
+            for side in range(len(sides)) if number % 2 else reversed(range(len(sides))):
+                process = processes[side]
+                assert process.stdin is not None
+                assert process.stdout is not None
+                try:
+                    process.stdin.write("go\n")
+                    process.stdin.flush()
+                    line = process.stdout.readline()
+                except BrokenPipeError:
+                    line = ""
+                if not line.startswith(MARK) or time.monotonic() > ends:
+                    process.kill()
+                    raise ChildFailed(f"{sides[side][0]} {job}: {line}{process.communicate()[1][-1500:]}")
+                if number:
+                    took[side].append(json.loads(line[len(MARK) :])["seconds"])
+    finally:
+        for process in processes:
+            process.kill()
+            process.communicate()
+    return took
 
 
 def flushes(subject: str, job: str, params: Mapping[str, Any], n: int) -> float | None:

@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 
 from benchmarks import values
-from benchmarks.measure import Meter, Numbers, die, report, size_of
+from benchmarks.measure import Meter, Numbers, die, report, size_of, turns
 
 _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder().decode
@@ -38,6 +38,21 @@ def steps(params: dict[str, Any]) -> Numbers:
                 os.fdatasync(fd)
     os.close(fd)
     return {**meter.per(n), "bytes": size_of(params["directory"]) / n}
+
+
+def bursts(params: dict[str, Any]) -> Numbers:
+    """The same, flushed, in turns with another subject."""
+    kind, size = params["value"], params["burst"]
+    made = [memoryview(v) if kind == "array" else v for v in (values.make(kind, i) for i in range(40))]
+    fd = _open(params)
+    for turn in turns():
+        with Meter() as meter:
+            for i in range(turn * size, (turn + 1) * size):
+                value = made[i % len(made)]
+                os.write(fd, value if kind == "array" else _encode({"seq": i, "result": value}) + b"\n")
+                os.fdatasync(fd)
+        report({"seconds": meter.seconds})
+    return {}
 
 
 def prepare(params: dict[str, Any]) -> Numbers:

@@ -1,4 +1,4 @@
-"""joblib.Memory: caches the results of functions in files, a directory a call. It never flushes, and records no intent."""
+"""joblib.Memory: caches results of functions in files, a directory a call. It never flushes, and records no intent."""
 
 from __future__ import annotations
 

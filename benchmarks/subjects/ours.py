@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks import values
-from benchmarks.measure import Meter, Numbers, bare_calls, die, importing, memory, report, size_of
+from benchmarks.measure import Meter, Numbers, bare_calls, die, importing, memory, report, size_of, turns
 
 
 def _functions() -> dict[str, Any]:
@@ -84,6 +84,21 @@ def steps(params: dict[str, Any]) -> Numbers:
         numbers["bytes"] = (size_of(where) - before) / n
     numbers["rest"] = size_of(where) / n
     return {**meter.per(n, plain), **numbers}
+
+
+def bursts(params: dict[str, Any]) -> Numbers:
+    """Flushed, in turns with another subject. The completion of a burst's last step is flushed in the next."""
+    from jupyter_durable import durable
+
+    size = params["burst"]
+    fn = _warm(params)
+    with durable.run("bench", log=str(Path(params["directory"]) / "log")):
+        for turn in turns():
+            with Meter() as meter:
+                for i in range(turn * size, (turn + 1) * size):
+                    fn(i)
+            report({"seconds": meter.seconds})
+    return {}
 
 
 def prepare(params: dict[str, Any]) -> Numbers:
@@ -179,7 +194,11 @@ _ENGINE = (
 
 
 def imports(_: dict[str, Any]) -> Numbers:
-    """Milliseconds to import the package, to load the extension into a shell, and to have the engine too."""
+    """Milliseconds to import the package, to load the extension into a shell, and to have the engine too.
+
+    Above what a kernel has imported anyway: ipykernel, and with it IPython and asyncio.
+    """
+    importing("ipykernel.kernelapp")
     from IPython.core.interactiveshell import InteractiveShell
 
     shell = InteractiveShell.instance()
