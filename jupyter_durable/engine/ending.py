@@ -24,9 +24,13 @@ def outcome_of(execution: Execution, error: BaseException | None) -> Outcome:
         status = "interrupted"
     else:
         status = "failed"
+    shown = error
+    if execution.interrupted and isinstance(error, asyncio.CancelledError):
+        # That is how the stop button reaches an `await`; people are told what they did.
+        shown = KeyboardInterrupt().with_traceback(error.__traceback__)
     return Outcome(
         status="stopped" if execution.sealed else status,
-        error=None if error is None else msgspec.structs.replace(describe_error(error)[0], payload=None),
+        error=None if shown is None else msgspec.structs.replace(describe_error(shown)[0], payload=None),
         failed=() if error is None else tuple(causes(error)),
         inputs=execution.end_inputs(),
         state=execution.book.state(),
