@@ -60,6 +60,13 @@ class Case:
         self._set_up()
         return self.kernel
 
+    def second(self) -> Kernel:
+        """Another kernel in the same folder, with the same setup cells, while the first one lives."""
+        kernel = self._start(folder=self.folder, setup=SETUP + self.effects.code + STAND)
+        if self.setup:
+            kernel.ok(self.setup)
+        return kernel
+
     def _set_up(self) -> None:
         if self.setup:
             self.kernel.ok(self.setup)

@@ -24,7 +24,7 @@ def test_g02_a_result_that_cannot_be_stored(case):
     words = ("`sess`", "`open_session`", "['client']", "openai.OpenAI", "return the id; make the client inside the step")
     refused(first, "UnstorableValue", *words, "DID happen", hidden=("sk-fake-8842",))
     assert case.effects.tags() == ["open_session"]
-    assert case.statuses("sess") == [("open_session", "not stored")]
+    assert case.statuses("sess") == [("open_session", "not_stored")]
 
     again = case.kernel.run(SESSION_CELL)
     elsewhere = case.rerun(SESSION_CELL)
