@@ -1,0 +1,46 @@
+"""The cases G01 to G31, and where each is.
+
+They were given to developers before there was code: public bug reports, each as an input, an action and a right
+outcome. Every case within the first issue is a test named after its id, in a real kernel, with a real SIGKILL, with
+effects that are counted in an outside file; beside it stand variants of the same kind.
+
+Left to later issues, with what they wait for:
+
+* G12, G21, G22: waiting for people and for time (``durable.approve``, ``durable.sleep``, signals)
+* G23, G24: capturing of SDK calls, and retries of SDKs inside of retries of steps
+* G18 (its second half), G25: the panel in JupyterLab
+* G31: the LangGraph checkpointer
+
+Where a case sleeps durably, a step that waits for a file stands in its place (``conftest.STAND``).
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from pathlib import Path
+
+import pytest
+
+LATER = {"g12", "g21", "g22", "g23", "g24", "g25", "g31"}
+HERE = sorted({f"g{number:02}" for number in range(1, 32)} - LATER)
+FOLDER = Path(__file__).parent
+
+
+@pytest.mark.parametrize("case", HERE)
+def test_the_case_has_tests_that_bear_its_id(case):
+    names = [
+        node.name
+        for path in FOLDER.glob("test_*.py")
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.FunctionDef)
+    ]
+
+    assert [name for name in names if name.startswith(f"test_{case}_")]
+
+
+def test_no_case_is_skipped_or_expected_to_fail_and_no_file_is_too_long():
+    for path in FOLDER.glob("*.py"):
+        text = path.read_text(encoding="utf-8")
+        assert len(text.splitlines()) <= 400, path.name
+        assert re.search(r"mark\.(?:xfail|skip)|pytest\.(?:skip|xfail)\(", text) is None or path.name == "test_given.py"
