@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import asyncio.tasks
+import datetime
+import enum
 import functools
 import inspect
 import sys
@@ -32,7 +34,8 @@ _WAIT_FOR = asyncio.tasks.wait_for.__code__
 def describe(fn: Any, args: Sequence[Any]) -> str:
     """The function and the digest of its arguments, as an element of a place.
 
-    What cannot be digested counts as equal, so such tasks are told apart by their number alone.
+    What can change in place (a dict that all threads fill, a queue, an object) counts as equal: its content depends on
+    how far others have come. Such tasks are told apart by their number, and by what they ask.
     """
     while isinstance(fn, functools.partial):
         args = (*fn.args, *args)
@@ -43,10 +46,21 @@ def describe(fn: Any, args: Sequence[Any]) -> str:
         args = (owner, *args)
     if not args:
         return name.replace("<locals>.", "")
+    said = [arg if _is_fixed(arg) else f"<{type(arg).__qualname__}>" for arg in args]
     try:
-        return f"{name.replace('<locals>.', '')}:{digest(list(args))[:6]}"
+        return f"{name.replace('<locals>.', '')}:{digest(said)[:6]}"
     except Undigestable:
         return name.replace("<locals>.", "")
+
+
+_FIXED = (str, int, float, bool, bytes, complex, type(None), enum.Enum, datetime.date, datetime.timedelta)
+
+
+def _is_fixed(value: Any) -> bool:
+    """Whether a value is the same whenever it is looked at."""
+    if isinstance(value, tuple | frozenset):
+        return all(map(_is_fixed, value))
+    return isinstance(value, _FIXED)
 
 
 def describe_coroutine(coro: Any) -> str | None:

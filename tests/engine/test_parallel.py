@@ -406,3 +406,28 @@ def play_open(program: Any, log: MortalLog) -> Result:
         return result
 
     return asyncio.run(main())
+
+
+def test_threads_that_fill_one_dict_find_their_places_again() -> None:
+    """An argument that others change meanwhile is no part of a thread's place."""
+
+    async def program() -> Any:
+        found: dict[int, int] = {}
+
+        def work(i: int, into: dict[int, int]) -> None:
+            into[i] = embed(i)
+
+        threads = [threading.Thread(target=work, args=(i, found)) for i in range(6)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        return sorted(found.items())
+
+    for _ in range(5):
+        world.clear()
+        log = MortalLog()
+        first, second = play(program, log), play(program, log)
+        assert first.value == second.value == [(i, i * 10) for i in range(6)]
+        assert second.live == 0
+        assert len(world.effects) == 6
