@@ -181,7 +181,9 @@ def refused(ran: Ran, kind: str, *words: str, hidden: tuple[str, ...] = ()) -> s
     assert (ran.status, ran.reply.get("ename")) == ("error", kind), (ran.errors, ran.text)
     message = str(ran.reply["evalue"])
     assert [word for word in words if word not in message] == [], message
-    shown = "\n".join([message, *ran.displays, *(line for text in ran.errors for line in text.splitlines() if kind in line)])
+    shown = "\n".join(
+        [message, *ran.displays, *(line for text in ran.errors for line in text.splitlines() if kind in line)]
+    )
     assert [word for word in hidden if word in shown] == [], shown
     return message
 

@@ -63,7 +63,7 @@ EQUAL_CELL = "%%durable equal\nseen = [see(kind, value) for kind, value in VALUE
 
 
 def test_g08_equal_values_are_equal_arguments_in_every_kernel(case):
-    """Frozensets as keys, dicts in another order, sets of tuples and dataclasses, one object twice or two equal ones."""
+    """Frozensets as keys, dicts in another order, sets of tuples and dataclasses, one object or two equal ones."""
     one = VALUES.replace("[SAME]", "[WORDS, WORDS]").replace("CUT", "('ab' * 50)[:80]").replace("ORDER", ":")
     other = (
         VALUES.replace("set(WORDS)", "set(reversed(WORDS))")
@@ -168,7 +168,8 @@ def test_g11_every_kind_of_change_is_noticed_and_never_lost_without_a_word(kerne
     """One kernel for all: ``reads`` fails instead of being killed; the log and its rules are the same."""
     made, change = CHANGES[kind]
     kernel.ok(
-        f"{effects.code}\n{CHANGE_SETUP}\n@step\ndef change_{kind}({'*, ' if kind == 'keyword_only' else ''}v):\n    {change}"
+        f"{effects.code}\n{CHANGE_SETUP}\n"
+        f"@step\ndef change_{kind}({'*, ' if kind == 'keyword_only' else ''}v):\n    {change}"
     )
     argument = "v=value" if kind == "keyword_only" else "value"
     cell = f"%%durable changing_{kind}\nvalue = {made}\nchange_{kind}({argument})\nreads(value)"

@@ -86,12 +86,17 @@ BODIES = {
     "shell": ('x = await fetch("u1")\n!echo from the shell {x}\nx + 1', ["42"], "from the shell 41"),
     "time": ('%time x = load("u1")\nx + 1', ["42"], "Wall time"),
     "async_for": (
-        "async def pages():\n    for n in range(2): yield n\nseen = [n async for n in pages()]\nx = await fetch('u1')\nlen(seen)",
+        (
+            "async def pages():\n    for n in range(2): yield n\n"
+            "seen = [n async for n in pages()]\nx = await fetch('u1')\nlen(seen)"
+        ),
         ["2"], "",
     ),
     "async_with": (
-        "import contextlib\n@contextlib.asynccontextmanager\nasync def opened(): yield 1\n"
-        "async with opened() as o: x = await fetch('u1')\no + x", ["42"], "",
+        (
+            "import contextlib\n@contextlib.asynccontextmanager\nasync def opened(): yield 1\n"
+            "async with opened() as o: x = await fetch('u1')\no + x"
+        ), ["42"], "",
     ),
     "none": ('x = await fetch("u1")\nNone', [], ""),
     "display": ('x = await fetch("u1")\ndisplay(HTML("<i>shown</i>"))\nx + 1', ["42"], ""),
@@ -152,7 +157,9 @@ def by_jupyter_execute(path):
 
 def jupyter_execute(path, *words):
     command = [sys.executable, "-m", "jupyter", "execute", "--inplace", "--kernel_name=python3", *words, str(path)]
-    return subprocess.run(command, cwd=path.parent, env=dict(os.environ), capture_output=True, text=True, timeout=100, check=False)
+    return subprocess.run(
+        command, cwd=path.parent, env=dict(os.environ), capture_output=True, text=True, timeout=100, check=False
+    )
 
 
 @pytest.mark.parametrize("execute", [by_nbclient, by_jupyter_execute])
@@ -179,7 +186,8 @@ def terminal(case):
 
     def start():
         child = pexpect.spawn(
-            sys.executable, ["-m", "IPython", "--simple-prompt", "--colors=nocolor", "--no-banner", "--no-confirm-exit"],
+            sys.executable,
+            ["-m", "IPython", "--simple-prompt", "--colors=nocolor", "--no-banner", "--no-confirm-exit"],
             cwd=str(case.folder), env={**os.environ, "TERM": "dumb"}, encoding="utf-8", timeout=60, echo=False,
         )  # fmt: skip
         children.append(child)
@@ -190,7 +198,11 @@ def terminal(case):
             child.expect(r"In \[\d+\]: ")
             return child.before.replace("\r\n", "\n")
 
-        run("%load_ext jupyter_durable\nfrom jupyter_durable import step\nimport asyncio, time\n" + case.effects.code + HELLO)
+        run(
+            "%load_ext jupyter_durable\nfrom jupyter_durable import step\nimport asyncio, time\n"
+            + case.effects.code
+            + HELLO
+        )
         return child, run
 
     yield start
@@ -232,7 +244,11 @@ FAILURES = {
     "swallowed": ("%%durable pay\ntry: session()\nexcept Exception: pass", "RunSealed", 1),
     "flag": ("%%durable pay --frsh\nhit('charge')", "UsageError", 0),
     "syntax": ("%%durable pay\nhit('charge'\n", "SyntaxError", 0),
-    "exit_group": ("%%durable pay\nasync with asyncio.TaskGroup() as g: g.create_task(acharge(1))", "ExceptionGroup", 1),
+    "exit_group": (
+        "%%durable pay\nasync with asyncio.TaskGroup() as g: g.create_task(acharge(1))",
+        "ExceptionGroup",
+        1,
+    ),
 }
 
 
@@ -278,9 +294,17 @@ def test_g16_cells_that_wait_behind_an_awaiting_one_are_run(case, patched):
     case.open(WAIT)
     if patched:
         case.kernel.ok("import nest_asyncio2; nest_asyncio2.apply()")
-    loop = "[type(asyncio.get_running_loop()).__qualname__, asyncio.get_running_loop().run_forever.__module__, asyncio.run.__module__]"
+    loop = (
+        "[type(asyncio.get_running_loop()).__qualname__, asyncio.get_running_loop().run_forever.__module__, "
+        "asyncio.run.__module__]"
+    )
     before = case.kernel.ok(f"async def facts(): return {loop}\nawait facts()").results
-    cells = ["%%durable first\nprint(await wait())", 'print("two")', 'print("three")', "%%durable last\nprint(await wait(), 'again')"]
+    cells = [
+        "%%durable first\nprint(await wait())",
+        'print("two")',
+        'print("three")',
+        "%%durable last\nprint(await wait(), 'again')",
+    ]
 
     requests = [case.kernel.send(cell) for cell in cells]
     ran = [case.kernel.collect(request) for request in requests]
@@ -288,7 +312,7 @@ def test_g16_cells_that_wait_behind_an_awaiting_one_are_run(case, patched):
     assert [each.status for each in ran] == ["ok"] * 4, [each.errors for each in ran]
     assert [each.text.strip() for each in ran] == ["one", "two", "three", "one again"]
     assert case.kernel.ok("await facts()").results == before
-    assert case.kernel.value("[name for name in __import__('sys').modules if 'nest' in name and 'asyncio' in name]") == (
-        ["nest_asyncio2"] if patched else []
-    )
+    assert case.kernel.value(
+        "[name for name in __import__('sys').modules if 'nest' in name and 'asyncio' in name]"
+    ) == (["nest_asyncio2"] if patched else [])
     assert case.effects.tags() == ["wait", "wait"]

@@ -68,28 +68,44 @@ class Box(pydantic.BaseModel, typing.Generic[Item]): item: Item
 MAKERS = {
     "enum": lambda: Tone.URGENT, "strenum": lambda: Mood.BAD, "intenum": lambda: Level.HIGH,
     "flag": lambda: Access.READ | Access.WRITE, "pydantic": lambda: Answer(text="t", tone=Tone.CALM),
-    "nested_pydantic": lambda: Wrapped(answers=[Answer(text="t", tone=Tone.URGENT)]), "namedtuple": lambda: Point(3, Tone.CALM),
-    "old_namedtuple": lambda: Pair(1, Tone.URGENT), "nested": lambda: Outer.Inner(4), "frozen": lambda: Outer.Frozen(5, Mood.GOOD),
-    "list_class": lambda: Words(["a", Tone.CALM]), "dict_class": lambda: Settings(tone=Tone.CALM), "slots": lambda: Slotted(6),
-    "error": lambda: Refused(code=7), "subclass": lambda: Square(4, "blue"), "class": lambda: Ticket if False else Outer.Inner,
-    "generic": lambda: Box[Answer](item=Answer(text="g", tone=Tone.CALM)), "in_dict_key": lambda: {Tone.URGENT: [Mood.GOOD]},
+    "nested_pydantic": lambda: Wrapped(answers=[Answer(text="t", tone=Tone.URGENT)]),
+    "namedtuple": lambda: Point(3, Tone.CALM),
+    "old_namedtuple": lambda: Pair(1, Tone.URGENT),
+    "nested": lambda: Outer.Inner(4),
+    "frozen": lambda: Outer.Frozen(5, Mood.GOOD),
+    "list_class": lambda: Words(["a", Tone.CALM]),
+    "dict_class": lambda: Settings(tone=Tone.CALM),
+    "slots": lambda: Slotted(6),
+    "error": lambda: Refused(code=7),
+    "subclass": lambda: Square(4, "blue"),
+    "class": lambda: Ticket if False else Outer.Inner,
+    "generic": lambda: Box[Answer](item=Answer(text="g", tone=Tone.CALM)),
+    "in_dict_key": lambda: {Tone.URGENT: [Mood.GOOD]},
     "in_set": lambda: {Outer.Frozen(1, Mood.BAD)}, "both": lambda: [Point(1, Tone.URGENT), {"deep": (Outer.Inner(2),)}],
 }
 @step
 def make(kind): hit(kind); return MAKERS[kind]()
 def facts(v):
     return {
-        "enum": lambda: v is Tone.URGENT, "strenum": lambda: v is Mood.BAD and v == "bad", "intenum": lambda: v is Level.HIGH and v > 8,
+        "enum": lambda: v is Tone.URGENT,
+        "strenum": lambda: v is Mood.BAD and v == "bad",
+        "intenum": lambda: v is Level.HIGH and v > 8,
         "flag": lambda: v is (Access.READ | Access.WRITE) and Access.RUN not in v,
         "pydantic": lambda: type(v) is Answer and v == Answer(text="t", tone=Tone.CALM),
         "nested_pydantic": lambda: type(v.answers[0]) is Answer and v.answers[0].tone is Tone.URGENT,
-        "namedtuple": lambda: type(v) is Point and v.x == 3 and v.tone is Tone.CALM, "old_namedtuple": lambda: v == Pair(1, Tone.URGENT) and type(v) is Pair,
-        "nested": lambda: type(v) is Outer.Inner and v == Outer.Inner(4), "frozen": lambda: v == Outer.Frozen(5, Mood.GOOD) and v.mood is Mood.GOOD,
-        "list_class": lambda: type(v) is Words and v[1] is Tone.CALM, "dict_class": lambda: type(v) is Settings and v["tone"] is Tone.CALM,
-        "slots": lambda: type(v) is Slotted and v.n == 6, "error": lambda: type(v) is Refused and v.code == 7 and str(v) == "code 7",
+        "namedtuple": lambda: type(v) is Point and v.x == 3 and v.tone is Tone.CALM,
+        "old_namedtuple": lambda: v == Pair(1, Tone.URGENT) and type(v) is Pair,
+        "nested": lambda: type(v) is Outer.Inner and v == Outer.Inner(4),
+        "frozen": lambda: v == Outer.Frozen(5, Mood.GOOD) and v.mood is Mood.GOOD,
+        "list_class": lambda: type(v) is Words and v[1] is Tone.CALM,
+        "dict_class": lambda: type(v) is Settings and v["tone"] is Tone.CALM,
+        "slots": lambda: type(v) is Slotted and v.n == 6,
+        "error": lambda: type(v) is Refused and v.code == 7 and str(v) == "code 7",
         "subclass": lambda: isinstance(v, Shape) and v == Square(4, "blue"), "class": lambda: v is Outer.Inner,
-        "generic": lambda: type(v) is Box[Answer] and type(v.item) is Answer, "in_dict_key": lambda: v[Tone.URGENT][0] is Mood.GOOD,
-        "in_set": lambda: Outer.Frozen(1, Mood.BAD) in v, "both": lambda: type(v[0]) is Point and type(v[1]["deep"][0]) is Outer.Inner,
+        "generic": lambda: type(v) is Box[Answer] and type(v.item) is Answer,
+        "in_dict_key": lambda: v[Tone.URGENT][0] is Mood.GOOD,
+        "in_set": lambda: Outer.Frozen(1, Mood.BAD) in v,
+        "both": lambda: type(v[0]) is Point and type(v[1]["deep"][0]) is Outer.Inner,
     }
 """
 KINDS_CELL = """%%durable kinds
@@ -170,7 +186,7 @@ EDITS = {
 
 @pytest.fixture
 def shop(case, tmp_path):
-    """The shop's module, in a library elsewhere or beside the notebook; its setup; and the kernel is killed in step 2."""
+    """The shop's module, in a library elsewhere or beside the notebook; and the kernel is killed in step 2."""
 
     def shop(beside):
         library = case.folder if beside else tmp_path / "library"
@@ -209,14 +225,18 @@ def test_g30_a_class_moved_or_renamed_between_crash_and_rerun(case, shop, edit):
 
 
 def test_g30_a_class_renamed_in_a_module_beside_the_notebook(case, shop):
-    """There it is evidence too: the edit is met before the value is looked at. Nothing runs, and the old name resumes."""
+    """There it is evidence too: the edit is met before the value is looked at; with the old name it resumes."""
     module, _ = shop(beside=True)
     module.write_text(SHOP.replace("Cart", "Basket"))
 
     ran = case.rerun(SHOP_CELL)
-    refused(ran, "DecisionNeeded", "`shop`", "`fill`", "put the old code back", "--fresh", hidden=("sk-live-77-secret",))
+    refused(
+        ran, "DecisionNeeded", "`shop`", "`fill`", "put the old code back", "--fresh", hidden=("sk-live-77-secret",)
+    )
     assert "recorded results of finished steps are taken" in case.kernel.ok("%durable decide shop reuse").displays[0]
-    refused(case.kernel.run(SHOP_CELL), "UnloadableValue", "`shop`", "`fill`", "shopmod.Cart", hidden=("sk-live-77-secret",))
+    refused(
+        case.kernel.run(SHOP_CELL), "UnloadableValue", "`shop`", "`fill`", "shopmod.Cart", hidden=("sk-live-77-secret",)
+    )
 
     assert case.effects.tags() == ["fill", "order"]
     assert [each["name"] for each in case.json("show", "shop", "--branch", "main")["steps"]] == ["fill", "order"]
@@ -226,7 +246,7 @@ def test_g30_a_class_renamed_in_a_module_beside_the_notebook(case, shop):
 
 
 def test_g30_the_first_message_names_what_is_missing(case, shop):
-    """The letter of the case, for the module beside the notebook: run, step, ``shopmod.Cart``, ways out, in one message."""
+    """The letter of the case, for the module beside the notebook: run, step, class and ways out in one message."""
     module, _ = shop(beside=True)
     module.write_text(SHOP.replace("Cart", "Basket"))
 
@@ -236,7 +256,7 @@ def test_g30_the_first_message_names_what_is_missing(case, shop):
 
 
 def test_g30_an_instance_from_before_a_reload_is_no_twin(case):
-    """Autoreload: an old instance of a class that was made anew would be stored by value, and come back as a twin."""
+    """Autoreload: stored by value, an old instance of a class that was made anew would come back as a twin."""
     (case.folder / "shopmod.py").write_text(SHOP)
     case.open(
         SHOP_SETUP.replace("LIBRARY", "os.getcwd()")

@@ -46,7 +46,7 @@ def test_g09_an_edited_cell_meets_an_old_log(case, edit):
 
 
 def test_g09_another_argument_is_another_topic_and_never_gets_the_old_result(case):
-    """An edit of what is asked for is an experiment (docs/cell.md): it runs on a branch of its own, and going back is free."""
+    """An edit of what is asked for is an experiment (docs/cell.md) on a branch of its own, and going back is free."""
     case.open(MAIL)
     case.kill_at("send", CELL_A)
 
@@ -162,14 +162,25 @@ def test_g10_every_source_of_chance_is_noticed_before_the_call_and_named(case, k
     expression, cause, remedy = CHANCES[kind]
     (case.folder / "n").write_text("1")
     case.open(COIN + "import datetime, secrets, numpy\n")
-    cell = f"%%durable chance\nlog(str({expression}))\nif not os.path.exists('go'): raise RuntimeError('cut short')\nlog('end')"
+    cell = (
+        f"%%durable chance\nlog(str({expression}))\n"
+        "if not os.path.exists('go'): raise RuntimeError('cut short')\nlog('end')"
+    )
     first = case.kernel.run(cell)
     (case.folder / "n").write_text("2")
 
     ran = case.rerun(cell)
 
     assert first.reply["ename"] == "RuntimeError", first.errors
-    refused(ran, "NondeterminismError", "`chance`", "`log`", *([f"`{cause}()`"] if cause else []), remedy, "Nothing was executed")
+    refused(
+        ran,
+        "NondeterminismError",
+        "`chance`",
+        "`log`",
+        *([f"`{cause}()`"] if cause else []),
+        remedy,
+        "Nothing was executed",
+    )
     assert case.effects.tags() == ["log"]
 
 
@@ -192,7 +203,10 @@ def test_g10_the_order_of_a_set_is_noticed(case):
 
 
 def test_g10_the_remedy_is_deterministic(case):
-    cell = "%%durable cure\nv = ask_a() if durable.random() < 0.5 else ask_b()\nw = (durable.now(), durable.uuid())\nreport(v)\nw"
+    cell = (
+        "%%durable cure\nv = ask_a() if durable.random() < 0.5 else ask_b()\n"
+        "w = (durable.now(), durable.uuid())\nreport(v)\nw"
+    )
     ran = case.killed_and_rerun(COIN, "report", cell)
 
     assert ran.status == "ok", ran.errors

@@ -49,7 +49,9 @@ class Refusing:
 @pytest.fixture
 def limited() -> Iterator[Refusing]:
     """An endpoint that answers 429."""
-    error = {"error": {"message": "Rate limit reached", "type": "requests", "code": "rate_limit_exceeded", "param": None}}
+    error = {
+        "error": {"message": "Rate limit reached", "type": "requests", "code": "rate_limit_exceeded", "param": None}
+    }
     server = Refusing(429, error, {"x-request-id": "req_123", "Retry-After": "7"})
     yield server
     server.close()
@@ -138,8 +140,10 @@ def part(e, name):
     try: return getattr(e, name)
     except Exception: return None
 def told(e):
-    attributes = ("status_code", "code", "tone", "where", "limit", "errno", "filename", "returncode", "lineno", "pos", "start", "body")
-    return (type(e) is globals().get(type(e).__name__, type(e)), type(e).__mro__[-4:], str(e), e.args if type(e).__module__ == "__main__" else (),
+    attributes = ("status_code", "code", "tone", "where", "limit", "errno", "filename", "returncode", "lineno", "pos",
+                  "start", "body")
+    return (type(e) is globals().get(type(e).__name__, type(e)), type(e).__mro__[-4:], str(e),
+            e.args if type(e).__module__ == "__main__" else (),
             [(name, part(e, name)) for name in attributes], str(e.__cause__), type(e.__cause__),
             [str(each) for each in part(e, "exceptions") or ()])
 """

@@ -44,7 +44,10 @@ def test_g18_the_command_line_reads_the_log_while_the_kernel_writes_it(case):
 
     (case.folder / "go").touch()
     assert case.kernel.collect(request).results == ["2"]
-    assert {run["name"]: run["status"] for run in case.json("runs")["runs"]} == {"slow": "completed", "elsewhere": "completed"}
+    assert {run["name"]: run["status"] for run in case.json("runs")["runs"]} == {
+        "slow": "completed",
+        "elsewhere": "completed",
+    }
 
 
 def test_g18_somebody_holds_the_database_open_for_writing(case):
@@ -131,12 +134,12 @@ def test_g20_a_plain_kill_keeps_all_fifty(case, fifty):
     ran = case.rerun(FIFTY_CELL)
 
     assert ran.results == ["1225"], ran.errors
-    assert numbers(case) == {n: (1, 1) for n in range(50)}
+    assert numbers(case) == dict.fromkeys(range(50), (1, 1))
 
 
 @pytest.mark.parametrize("tail", ["cut by 700 bytes", "cut by 7000 bytes", "zeroes"])
 def test_g20_a_torn_tail_goes_on_from_the_first_step_without_a_result(case, fifty, tail):
-    """With the same idempotency keys. (DuckDB's own log file is not what a resume reads; the journal is.)"""
+    """With the same idempotency keys; what a resume reads is the journal, not DuckDB's own log file."""
     whole = fifty.read_bytes()
     cut = {"cut by 700 bytes": 700, "cut by 7000 bytes": 7000, "zeroes": 900}[tail]
     fifty.write_bytes(whole[:-cut] + (b"\0" * cut if tail == "zeroes" else b""))
@@ -191,7 +194,8 @@ def _change_key(lines):
 
 
 DAMAGES = {
-    "64 bytes overwritten": _overwrite, "byte flipped in a value": _flip, "value edited": _edit_value, "line twice": _double,
+    "64 bytes overwritten": _overwrite, "byte flipped in a value": _flip, "value edited": _edit_value,
+    "line twice": _double,
     "lines swapped": _swap, "lines taken out": _take_out, "line of zeroes": _zero,
 }  # fmt: skip
 
@@ -237,7 +241,9 @@ def test_g20_a_database_that_is_hurt_loses_nothing(case, fifty, how):
         database.unlink()
     else:
         database.write_bytes(
-            {"torn": content[:-5000], "damaged": content[:middle] + b"\0" * 4096 + content[middle + 4096 :]}.get(how, b"text")
+            {"torn": content[:-5000], "damaged": content[:middle] + b"\0" * 4096 + content[middle + 4096 :]}.get(
+                how, b"text"
+            )
         )
 
     ran = case.rerun(FIFTY_CELL)

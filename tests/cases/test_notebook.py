@@ -153,7 +153,9 @@ def test_g26_an_executed_notebook_is_renamed_after_it_was_killed(case):
     def execute(name):
         command = [sys.executable, "-m", "jupyter", "execute", "--inplace", "--kernel_name=python3", name]
         environment = {key: value for key, value in os.environ.items() if key != "JPY_SESSION_NAME"}
-        return subprocess.run(command, cwd=case.folder, env=environment, capture_output=True, text=True, timeout=100, check=False)
+        return subprocess.run(
+            command, cwd=case.folder, env=environment, capture_output=True, text=True, timeout=100, check=False
+        )
 
     killed = execute("plan.ipynb")
     assert killed.returncode != 0

@@ -13,11 +13,12 @@ from tests.engine.harness import MortalLog, World
 BRIEF = """
 import random
 @step
-async def price(s): await asyncio.sleep(random.random() / 5); hit("price"); await pause("price"); return ("price", s)
+async def price(s): await asyncio.sleep(random.random()/5); hit("price"); await pause("price"); return ("price", s)
 @step
-async def news(s):  await asyncio.sleep(random.random() / 5); hit("news"); await pause("news"); return ("news", s)
+async def news(s):  await asyncio.sleep(random.random()/5); hit("news"); await pause("news"); return ("news", s)
 @step
-async def filings(s): await asyncio.sleep(random.random() / 5); hit("filings"); await pause("filings"); return ("filings", s)
+async def filings(s):
+    await asyncio.sleep(random.random()/5); hit("filings"); await pause("filings"); return ("filings", s)
 """
 PLAIN = "async def pause(name): pass\n"
 BRIEF_CELL = """%%durable brief
@@ -44,7 +45,8 @@ def test_g06_gather_over_different_steps_in_a_real_kernel(case):
 @pytest.mark.parametrize("late", ["price", "filings"])
 def test_g06_killed_while_one_of_the_three_is_running(case, late):
     case.open(
-        f"async def pause(name):\n    if name == {late!r}:\n        await asyncio.sleep(0.5); await stand_async(name)\n{BRIEF}"
+        f"async def pause(name):\n    if name == {late!r}:\n"
+        f"        await asyncio.sleep(0.5); await stand_async(name)\n{BRIEF}"
     )
     case.kill_at(late, BRIEF_CELL)
 
@@ -86,7 +88,9 @@ def test_g06_twenty_deaths_never_pair_a_result_with_another_step(kind):
         log, world = MortalLog(), World()
         first = cells.Kernel(log, world, SMALL + NESTED).durable(cell, die_after=die_after)
         assert first.died or list(first.value) == expected
-        finished = Counter(e.key.name for e in History(log.history(log.executions()[0].header.branch)).entries.values() if e.finished)
+        finished = Counter(
+            e.key.name for e in History(log.history(log.executions()[0].header.branch)).entries.values() if e.finished
+        )
         world.clear()
 
         second = cells.Kernel(log, world, SMALL + NESTED).durable(cell)
@@ -179,7 +183,8 @@ async def to_thread():
     return list(await asyncio.gather(*(asyncio.to_thread(embed, i) for i in range(8))))
 def timers():
     out = {}
-    return [out[i] for i in range(8)] if started([threading.Timer(0.01, lambda i=i: out.update({i: embed(i)})) for i in range(8)]) else []
+    started([threading.Timer(0.01, lambda i=i: out.update({i: embed(i)})) for i in range(8)])
+    return [out[i] for i in range(8)]
 """
 POOL = "with ThreadPoolExecutor(4) as p: vs = list(p.map(embed, range(8)))"
 THREADS = {

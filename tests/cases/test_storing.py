@@ -21,7 +21,13 @@ def test_g02_a_result_that_cannot_be_stored(case):
 
     first = case.kernel.run(SESSION_CELL)
 
-    words = ("`sess`", "`open_session`", "['client']", "openai.OpenAI", "return the id; make the client inside the step")
+    words = (
+        "`sess`",
+        "`open_session`",
+        "['client']",
+        "openai.OpenAI",
+        "return the id; make the client inside the step",
+    )
     refused(first, "UnstorableValue", *words, "DID happen", hidden=("sk-fake-8842",))
     assert case.effects.tags() == ["open_session"]
     assert case.statuses("sess") == [("open_session", "not_stored")]
@@ -94,7 +100,8 @@ def make_{kind}(prompt): hit("made"); return {made}
 @pytest.mark.parametrize("annotation", ["collections.abc.Iterator[str]", "'sqlite3.Connection'", "openai.OpenAI"])
 def test_g02_where_the_signature_says_so_it_is_refused_before_the_effect(kernel, effects, annotation):
     kernel.ok(
-        f"{effects.code}\nimport collections.abc, openai, sqlite3\n@step\ndef told() -> {annotation}: hit('told'); return 1"
+        f"{effects.code}\nimport collections.abc, openai, sqlite3\n"
+        f"@step\ndef told() -> {annotation}: hit('told'); return 1"
     )
 
     refused(kernel.run("%%durable told_run\ntold()"), "UnstorableValue", "`told_run`", "`told`", "cannot be stored")
@@ -156,7 +163,9 @@ def open_{kind}(): hit("opened"); return {FILES[kind]}
 """
     )
 
-    refused(kernel.run(f"%%durable file_{kind}\nf = open_{kind}()"), "UnstorableValue", f"`file_{kind}`", "return its path")
+    refused(
+        kernel.run(f"%%durable file_{kind}\nf = open_{kind}()"), "UnstorableValue", f"`file_{kind}`", "return its path"
+    )
 
     assert effects.tags() == ["opened"]
 
@@ -223,7 +232,7 @@ CARRIERS = {
 
 @pytest.mark.parametrize("kind", CARRIERS)
 def test_g05_nothing_that_carries_code_takes_the_key_along(case, kind):
-    """Stored without it, or refused with the name of what captures it. (What a step returns as plain text is stored.)"""
+    """Stored without it, or refused with the name of what captures it; text that a step returns is stored."""
     case.open(LOOKUP + f"@step\ndef pick(): hit('pick'); return {CARRIERS[kind]}\n")
 
     ran = case.kernel.run(f"%%durable carry_{kind}\ntool = pick()")
