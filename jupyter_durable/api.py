@@ -12,6 +12,7 @@ import inspect
 import sys
 import uuid as _uuid
 from collections.abc import Callable, Iterable
+from types import ModuleType
 from typing import Any, Literal, TypeVar, cast, overload
 
 from jupyter_durable import clock
@@ -169,7 +170,15 @@ def _name_of(fn: Any) -> str:
 
 
 def _return_annotation(fn: Any) -> Any:
-    return getattr(fn, "__annotations__", {}).get("return")
+    told = getattr(fn, "__annotations__", {}).get("return")
+    if not isinstance(told, str):
+        return told
+    # A text, as `from __future__ import annotations` makes of each: a plain name is looked up, nothing is evaluated.
+    first, *rest = told.strip().split(".")
+    found: Any = getattr(fn, "__globals__", {}).get(first)
+    for name in rest:
+        found = vars(found).get(name) if isinstance(found, ModuleType | type) else None
+    return found if isinstance(found, type) else told
 
 
 class Durable:
