@@ -54,6 +54,8 @@ class Wanted(msgspec.Struct, frozen=True):
     from_step: str = ""
     branch: str = ""
     """Name of the branch to take, if the user names one."""
+    binds: frozenset[str] = frozenset()
+    """Names that the cell's own code binds: where an execution began without one, it is what an earlier one left."""
     pass_id: str = ""
     """The pass, for a headless execution; empty when a person runs the cell."""
 
@@ -81,30 +83,32 @@ def group(executions: Iterable[Execution]) -> list[BranchView]:
     return list(found.values())
 
 
-def same_inputs(old: dict[str, str], new: dict[str, str]) -> bool:
+def same_inputs(old: dict[str, str], new: dict[str, str], binds: frozenset[str] = frozenset()) -> bool:
     """Whether inputs agree; what is not comparable (``?TYPE``) is no difference by itself.
 
     >>> same_inputs({"topic": "a1", "client": "?OpenAI"}, {"topic": "a1", "client": "?Azure"})
     True
     """
-    return not changed_inputs(old, new)
+    return not changed_inputs(old, new, binds)
 
 
-def changed_inputs(old: dict[str, str], new: dict[str, str]) -> list[str]:
-    """Names whose values differ, sorted."""
+def changed_inputs(old: dict[str, str], new: dict[str, str], binds: frozenset[str] = frozenset()) -> list[str]:
+    """Names whose values differ, sorted. A name that the cell itself binds is no input where it was not there."""
     return sorted(
         name
         for name in old.keys() | new.keys()
-        if (a := old.get(name, "")) != (b := new.get(name, "")) and not (a.startswith("?") and b.startswith("?"))
+        if (a := old.get(name, "")) != (b := new.get(name, ""))
+        and not (a.startswith("?") and b.startswith("?"))
+        and not (name in binds and name not in old)
     )
 
 
-def left_by_itself(branch: BranchView, inputs: dict[str, str]) -> bool:
+def left_by_itself(branch: BranchView, inputs: dict[str, str], binds: frozenset[str] = frozenset()) -> bool:
     """Whether today's inputs are exactly what the branch's last execution left, and no edit by a person."""
     newest = branch.newest
     if newest.outcome is None or not newest.outcome.inputs:
         return False
-    return same_inputs({**newest.header.inputs, **newest.outcome.inputs}, inputs)
+    return same_inputs({**newest.header.inputs, **newest.outcome.inputs}, inputs, binds)
 
 
 def choose(branches: list[BranchView], wanted: Wanted) -> Choice:
@@ -131,7 +135,7 @@ def choose(branches: list[BranchView], wanted: Wanted) -> Choice:
         origin = newest or _closest(mine, wanted)
         return Choice(None, origin, f"asked to start again from `{wanted.from_step}`")
     if newest is not None:
-        restored = not same_inputs(newest.newest.header.inputs, wanted.inputs)
+        restored = not same_inputs(newest.newest.header.inputs, wanted.inputs, wanted.binds)
         return Choice(newest, None, "same code and inputs", restored)
     origin = _closest(mine, wanted)
     if origin is None:
@@ -142,7 +146,7 @@ def choose(branches: list[BranchView], wanted: Wanted) -> Choice:
 def why_new(origin: BranchView, wanted: Wanted) -> str:
     """What differs from the branch of origin, in words."""
     header = origin.newest.header
-    changed = changed_inputs(header.inputs, wanted.inputs)
+    changed = changed_inputs(header.inputs, wanted.inputs, wanted.binds)
     said = ["the cell's code changed"] if header.code != wanted.code else []
     if changed:
         said.append("changed: " + ", ".join(f"`{name}`" for name in changed))
@@ -153,7 +157,9 @@ def _equal(branch: BranchView, wanted: Wanted) -> bool:
     header = branch.newest.header
     if header.code != wanted.code:
         return False
-    return same_inputs(header.inputs, wanted.inputs) or left_by_itself(branch, wanted.inputs)
+    return same_inputs(header.inputs, wanted.inputs, wanted.binds) or left_by_itself(
+        branch, wanted.inputs, wanted.binds
+    )
 
 
 def _closest(branches: list[BranchView], wanted: Wanted) -> BranchView | None:
@@ -162,6 +168,6 @@ def _closest(branches: list[BranchView], wanted: Wanted) -> BranchView | None:
     def score(indexed: tuple[int, BranchView]) -> tuple[int, bool, int]:
         index, branch = indexed
         header = branch.newest.header
-        return (-len(changed_inputs(header.inputs, wanted.inputs)), header.code == wanted.code, index)
+        return (-len(changed_inputs(header.inputs, wanted.inputs, wanted.binds)), header.code == wanted.code, index)
 
     return max(enumerate(branches), key=score)[1] if branches else None

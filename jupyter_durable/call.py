@@ -19,7 +19,7 @@ class Place:
     Numbers are taken here, at the call and before the first await, so they do not depend on who finishes first.
     """
 
-    __slots__ = ("_children", "_occurrences", "bound", "is_step", "parent", "path", "retried", "tainted")
+    __slots__ = ("_children", "_occurrences", "bound", "is_step", "loose", "parent", "path", "retried", "tainted")
 
     def __init__(self, path: str = "", parent: Place | None = None, *, is_step: bool = False) -> None:
         self.path = path
@@ -27,19 +27,23 @@ class Place:
         self.is_step = is_step
         self.bound: str | None = "" if parent is None else None
         """The recorded scope that this place has turned out to be; ``None`` until its first match."""
+        self.loose: bool = parent.loose if parent is not None else False
+        """In a thread: which thread takes which work is for the operating system to say, and differs each time."""
         self.tainted: bool = parent.tainted if parent is not None else False
         self.retried: frozenset[int] = frozenset()
         """For the body of a step: inner steps whose failure ended an earlier attempt of this execution."""
         self._children: dict[str, int] = {}
         self._occurrences: dict[tuple[str, str], int] = {}
 
-    def child(self, what: str) -> Place:
+    def child(self, what: str, *, loose: bool = False) -> Place:
         """The place of a task or thread; ``what`` is its function and the digest of its arguments."""
         what = what.replace("/", "|").replace(".", ",")
         k = self._children.get(what, 0)
         self._children[what] = k + 1
         element = f"{what}.{k}"
-        return Place(f"{self.path}/{element}" if self.path else element, self)
+        child = Place(f"{self.path}/{element}" if self.path else element, self)
+        child.loose = child.loose or loose
+        return child
 
     def body(self, key: Key) -> Place:
         """The place of the body of a step that was called here; a fresh one for every attempt."""

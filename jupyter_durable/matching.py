@@ -19,6 +19,7 @@ class Matcher:
         self._served: set[int] = set()
         self._left: dict[tuple[int, str], int] = {}
         self._claimed: dict[str, Place] = {}
+        self._elsewhere: dict[int, dict[tuple[str, str, str], list[Entry]]] = {}
         for history in histories:
             for scope, entries in history.scopes.items():
                 self._left[id(history), scope] = len(entries)
@@ -36,6 +37,30 @@ class Matcher:
                 call.key = entry.key
                 return entry
         return None
+
+    def find_elsewhere(self, history: History, call: Call) -> Entry | None:
+        """The oldest unserved entry of an equal call in any thread beside this one.
+
+        Threads that take work from one queue take it differently each time. Equal calls get an answer each.
+        """
+        index = self._elsewhere.get(id(history))
+        if index is None:
+            index = self._elsewhere[id(history)] = {}
+            for entry in sorted(history.entries.values(), key=lambda e: e.begun):
+                index.setdefault((stem(entry.key.scope), entry.key.name, entry.key.digest), []).append(entry)
+        for around in self._around(history, call.place):
+            for entry in index.get((around, call.name, call.digest), ()):
+                if id(entry) not in self._served:
+                    call.key = entry.key
+                    return entry
+        return None
+
+    def _around(self, history: History, place: Place) -> list[str]:
+        if place.parent is None:
+            return []
+        element = place.path.rpartition("/")[2]
+        parents = self.candidates(history, place.parent)
+        return [stem(f"{parent}/{element}" if parent else element) for parent in parents]
 
     def candidates(self, history: History, place: Place) -> list[str]:
         """The recorded scopes that a live place may be, likeliest first."""

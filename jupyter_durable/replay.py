@@ -62,8 +62,12 @@ class Replay:
                 entry = None
         else:
             entry = self.match.find(self.own, call)
+        if entry is None and place.loose:
+            entry = self.match.find_elsewhere(self.own, call)
         if entry is not None:
             return self._own(entry, call)
+        if place.loose:
+            self._keep_apart(call)
         if (stop := self._contradiction(call)) is not None:
             return LATER if early and not self.own.completed_branch() else stop
         if self.source is not None:
@@ -71,6 +75,12 @@ class Replay:
         if self.policy.replay_only:
             return self._replay_only(call)
         return NEW
+
+    def _keep_apart(self, call: Call) -> None:
+        """Give a new call of a thread a key of its own: another thread may have used up the recorded one."""
+        while call.key in self.own.entries:
+            call.n += 1
+            call.key = call.key._replace(n=call.n)
 
     def begun(self, seq: int, event: object) -> None:
         """A step inside a step was begun: a second attempt of the outer one in this execution may meet it again."""
@@ -151,6 +161,8 @@ class Replay:
     def _contradiction(self, call: Call) -> Verdict | None:
         """The own history has something else to come in this place: stop before any effect."""
         place = call.place
+        if place.loose:
+            return None  # what is to come here may be taken by another thread, and this call be new
         if place.bound is not None:
             scope = place.bound
             if not self.match.has_unserved(self.own, scope):
@@ -173,7 +185,7 @@ class Replay:
             return Stop(
                 errors.DecisionNeeded,
                 f"This cell has completed before. History has {first.label}{where} at this point; the cell now asks "
-                f"for {asked}.{self._likely()} Nothing was executed. `%%durable --from {first.key.name}` goes on from "
+                f"for {asked}.{self._likely()} Nothing was executed. `%%durable --from {first.begun}` goes on from "
                 f"here on a new branch; `%%durable --fresh` starts again.",
                 (first,),
             )
@@ -182,7 +194,7 @@ class Replay:
             f"Code and inputs are as recorded, and still the cell asks for something else{where}: recorded is "
             f"{first.label} ({_state(first)}), asked is {asked}. Nothing was executed.{self._likely()} Put what may "
             f"differ from run to run into a step, or use `durable.now()`, `durable.random()`, `durable.uuid()`. Then "
-            f"run the cell again; `--from {first.key.name}` goes on from here on a new branch, `--fresh` starts again.",
+            f"run the cell again; `--from {first.begun}` goes on from here on a new branch, `--fresh` starts again.",
             (first,),
         )
 
@@ -209,6 +221,8 @@ class Replay:
     def _from_source(self, source: History, call: Call) -> Verdict:
         place = call.place
         entry = self.match.find(source, call)
+        if entry is None and place.loose:
+            entry = self.match.find_elsewhere(source, call)
         if entry is None:
             return self._new_step(source, call)
         if self._is_from(call, entry):

@@ -19,7 +19,7 @@ from jupyter_durable.engine import payloads
 from jupyter_durable.engine.blame import mark_failure
 from jupyter_durable.engine.ending import outcome_of, unasked
 from jupyter_durable.engine.flushing import GroupFlush
-from jupyter_durable.engine.hidden import Changing, Stale
+from jupyter_durable.engine.hidden import Changing, Stale, too_large
 from jupyter_durable.engine.identity import PATCHES
 from jupyter_durable.engine.options import RunSpec
 from jupyter_durable.engine.stats import Stats, Status, StepRow
@@ -140,7 +140,10 @@ class Execution:
         known = self._evidence.get(id(fn))
         if known is not None:
             return known[1]
-        digest = self.book.of(fn).digest
+        evidence = self.book.of(fn)
+        digest = evidence.digest
+        if evidence.not_comparable and self.replay.own.entries and (unseen := too_large(evidence.not_comparable)):
+            self.stats.notices.append(unseen)
         if self.book.is_settled(fn):
             self._evidence[id(fn)] = (fn, digest)
         return digest
@@ -229,6 +232,7 @@ class Execution:
         self.stats.rows.append(StepRow(entry.begun, entry.key.name, status, 0.0, verdict.why))
         if entry.notices:
             self.stale.note(entry.notices, arguments)
+            self.stats.notices += [notice.message for notice in entry.notices if notice.kind.startswith("mutated")]
         if self.on_change is not None:
             self.on_change()
 
@@ -335,6 +339,14 @@ class Execution:
             current = asyncio.current_task()
         except RuntimeError:
             current = None
+        cut = [attempt for attempt in self.in_flight.values() if attempt.thread == self.thread]
+        if cut and not self.interrupted:
+            names = ", ".join(f"`{attempt.call.name}`" for attempt in cut[:5])
+            self.stats.notices.append(
+                f"{len(cut)} step{'s' * (len(cut) > 1)} still ran when the cell ended and "
+                f"{'were' if len(cut) > 1 else 'was'} cut: {names}. Each re-run begins what is in doubt again: await "
+                f"what the cell starts."
+            )
         for attempt in list(self.in_flight.values()):
             if attempt.thread == self.thread:
                 attempt.dead = True

@@ -21,6 +21,25 @@ from jupyter_durable.values import comparable, digest
 IMMUTABLE = frozenset({int, str, float, bool, bytes, type(None), complex})
 """Types of arguments that a body cannot change in place."""
 
+DATA = frozenset(
+    "?" + name
+    for name in (
+        "list",
+        "dict",
+        "set",
+        "frozenset",
+        "tuple",
+        "str",
+        "bytes",
+        "bytearray",
+        "ndarray",
+        "DataFrame",
+        "Series",
+        "Table",
+    )
+)
+"""What `comparable` says of plain data that is too large to be compared; other types are never compared."""
+
 MISSING = "missing"
 """Digest of a file that is not there."""
 
@@ -67,6 +86,12 @@ def changed_globals(step: str, before: dict[str, str], namespace: dict[str, Any]
             f"not run and the change is not repeated. Return the value and assign it in the cell."
         ),
     )
+
+
+def too_large(digests: Mapping[str, str]) -> str:
+    """A sentence about data that is too large to be compared, so that a change of it goes unseen; empty if none is."""
+    names = ", ".join(f"`{name}`" for name, text in digests.items() if text in DATA)
+    return f"too large to be compared, so a change since the first run goes unseen: {names}" if names else ""
 
 
 def written_files(step: str, paths: Iterable[str]) -> Notice:

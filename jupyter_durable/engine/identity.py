@@ -209,7 +209,7 @@ def _thread_start(self: threading.Thread) -> None:
         return
     target = getattr(self, "_target", None) or type(self).run
     what = describe(target, getattr(self, "_args", ()))
-    child = Frame(frame.execution, frame.place.child(what), frame.step, frame.outputs)
+    child = Frame(frame.execution, frame.place.child(what, loose=True), frame.step, frame.outputs)
     run = self.run
 
     def run_in_place() -> None:
@@ -234,7 +234,9 @@ def _submit(self: ThreadPoolExecutor, fn: Callable[..., Any], /, *args: Any, **k
     if frame is None or frame.execution.ended:
         return _original_submit(self, fn, *args, **kwargs)  # type: ignore[no-any-return]
     context, inner, inner_args = _unwrap(fn, args)
-    child = Frame(frame.execution, frame.place.child(describe(inner, (*inner_args, *kwargs.values()))), frame.step)
+    child = Frame(
+        frame.execution, frame.place.child(describe(inner, (*inner_args, *kwargs.values())), loose=True), frame.step
+    )
     child.outputs = frame.outputs
     if context is not None:
         context.run(CURRENT.set, child)  # ``to_thread`` made this copy for the one job

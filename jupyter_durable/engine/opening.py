@@ -15,6 +15,7 @@ from jupyter_durable.branches import BranchView, Choice, Wanted, choose, group
 from jupyter_durable.branches import Execution as Seen
 from jupyter_durable.call import Policy, Reuse
 from jupyter_durable.engine.execution import Execution, adoption
+from jupyter_durable.engine.hidden import too_large
 from jupyter_durable.engine.inputs import Inputs, at_end, restore
 from jupyter_durable.engine.options import RunSpec
 from jupyter_durable.events import (
@@ -77,7 +78,9 @@ def _begin_once(spec: RunSpec, log: EventLog) -> Execution:
     book = EvidenceBook(cell=spec.binds, left=left)
     inputs = Inputs.of(spec.namespace, spec.reads, book)
     flags = spec.flags
-    wanted = Wanted(spec.code, inputs.digests, flags.fresh, flags.from_step, flags.branch, spec.pass_id)
+    wanted = Wanted(
+        spec.code, inputs.digests, flags.fresh, flags.from_step, flags.branch, spec.binds, spec.pass_id
+    )  # fmt: skip
     views = group(Seen(r.header, r.outcome, r.running) for r in records)
     if spec.flags.branch and not any(view.name == spec.flags.branch for view in views):
         names = ", ".join(f"`{view.name}`" for view in views) or "none yet"
@@ -108,6 +111,8 @@ def _begin_once(spec: RunSpec, log: EventLog) -> Execution:
     if spec.flags.reuse and spec.flags.reuse != _decided(own):
         execution.append(Decided(at=clock.now(), data=Decision(reuse=spec.flags.reuse, by="flag")))
     execution.end_inputs = at_end(spec.namespace, list(inputs.mutable))
+    if choice.take is not None and (unseen := too_large(inputs.digests)):
+        execution.stats.notices.append(unseen)
     execution.stats.notices += [] if choice.take is not None or choice.origin is None else [choice.reason]
     execution.on_closed.append(_forget)
     _draining[spec.run] = execution
@@ -275,7 +280,10 @@ def _branch_off(execution: Execution, reason: str) -> tuple[Writer, ExecutionHea
             continue
         event = adoption(entry, entry.key, "the same before the first difference", log)
         own.apply(writer.append(event), event)
-    replay = Replay(own, old.own, old.policy)
+    # What a person said about an earlier edit does not speak of this one.
+    reuse: Reuse = spec.flags.reuse or ("none" if spec.flags.from_step else "ask")
+    policy = msgspec.structs.replace(old.policy, reuse=reuse, reused_names={}, origin_runs=False)
+    replay = Replay(own, old.own, policy)
     for entry in own.entries.values():
         replay.match.serve(own, entry)
     for entry in served:

@@ -75,7 +75,7 @@ def prepare(
     place = frame.place
     if frame.thread != threading.get_ident():
         with execution.lock:
-            place = place.child(f"{spec.name}:{identity[:6]}")
+            place = place.child(f"{spec.name}:{identity[:6]}", loose=True)
             n = place.occurrence(spec.name, identity)
     else:
         n = place.occurrence(spec.name, identity)

@@ -36,7 +36,7 @@ from jupyter_durable.kernel.interrupt import Interrupts
 from jupyter_durable.kernel.passes import Passes, attended
 from jupyter_durable.kernel.tracebacks import ErrorHandler
 from jupyter_durable.log import open_log
-from jupyter_durable.log.base import EventLog
+from jupyter_durable.log.base import EventLog, ExecutionRecord
 from jupyter_durable.running import log_directory
 from jupyter_durable.source import cell_digest, names_bound, names_mutated, names_read, uses_nondeterminism
 
@@ -69,7 +69,7 @@ class Surroundings:
         """Id of the run that ran last in this kernel."""
         self.ran: dict[str, Ran] = {}
         """By run: its last execution in this kernel, for *why*."""
-        atexit.register(lambda: self.passes.close(hooks.succeeded))
+        atexit.register(lambda: self.passes.close(hooks.succeeded, self.records))
 
     @property
     def directory(self) -> str:
@@ -80,9 +80,14 @@ class Surroundings:
     def log(self) -> EventLog:
         """The log beside the notebook."""
         where = self.directory
-        if where not in self._logs:
+        gone = where in self._logs and ":" not in where and not (Path(where) / "format.json").exists()
+        if gone or where not in self._logs:  # a folder that was deleted to start over is made anew
             self._logs[where] = open_log(where)
         return self._logs[where]
+
+    def records(self) -> list[ExecutionRecord]:
+        """All executions of the log; opens it, so it is called only where there is one."""
+        return self.log.executions()
 
     @property
     def attended(self) -> bool:

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from jupyter_durable import clock
-from jupyter_durable.errors import UsageError
+from jupyter_durable.errors import LogError, UsageError
 from jupyter_durable.log.base import ExecutionRecord
 
 VARIABLE = "JUPYTER_DURABLE_PASS"
@@ -51,6 +51,31 @@ def choose(records: Iterable[ExecutionRecord], is_closed: Callable[[str], bool])
     return None if newest is None or is_closed(newest.header.pass_id) else newest.header.pass_id
 
 
+def left_open(records: Iterable[ExecutionRecord], name: str) -> bool:
+    """Whether a pass has a branch that is still to be resumed, by this notebook or with other parameters.
+
+    A branch that was given up for an edited one, which then came to its end, is not.
+    """
+    newest: dict[str, ExecutionRecord] = {}
+    origins: dict[str, str] = {}
+    for record in records:
+        header = record.header
+        if header.pass_id == name:
+            if header.purpose == "run":
+                newest[header.branch] = record
+            if header.origin is not None:
+                origins[header.branch] = header.origin.branch
+    done = {b for b, r in newest.items() if r.outcome is not None and r.outcome.status == "completed"}
+    given_up = {
+        origins[b] for b in done if b in origins and newest[b].header.code != _code(newest, origins[b])
+    }  # fmt: skip
+    return any(branch not in done and branch not in given_up for branch in newest)
+
+
+def _code(newest: Mapping[str, ExecutionRecord], branch: str) -> str:
+    return newest[branch].header.code if branch in newest else ""
+
+
 class Passes:
     """The one pass of this kernel."""
 
@@ -83,14 +108,21 @@ class Passes:
             )
         return self._pass
 
-    def close(self, succeeded: bool) -> None:
-        """The kernel ends in an orderly way: close the pass if all went well, else leave it to be resumed."""
+    def close(self, succeeded: bool, records: Callable[[], Iterable[ExecutionRecord]]) -> None:
+        """The kernel ends in an orderly way: close the pass if all went well, else leave it to be resumed.
+
+        Args:
+            succeeded: whether the last cell did.
+            records: gives all executions of the log.
+        """
         if not (self._pass and succeeded and self._folder and os.getpid() == self._pid):
             return
         try:
+            if left_open(records(), self._pass):
+                return
             self._folder.mkdir(exist_ok=True)
             self._marker(self._pass).touch()
-        except OSError:
+        except (OSError, LogError):
             return  # stays open: the next execution replays what this one has completed, and pays for nothing twice
 
     def _marker(self, name: str) -> Path:

@@ -9,6 +9,7 @@ a string is still there in the syntax tree: code that was marked and is about to
 from __future__ import annotations
 
 import ast
+import sys
 import warnings
 from collections.abc import Iterator
 
@@ -28,6 +29,8 @@ def transform(lines: list[str]) -> list[str]:
         return lines
     index, text = found
     line = lines[index]
+    if line.startswith(MAGIC) and sys._getframe(1).f_code.co_name == "check_complete":
+        return lines  # a terminal asks whether the cell is whole: IPython knows that for what begins with %%
     end = line[len(line.rstrip("\r\n")) :]
     body = lines[index + 1 :]
     first = next((number for number, each in enumerate(body) if each.strip()), 0)

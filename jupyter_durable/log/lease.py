@@ -110,8 +110,8 @@ def busy(run: str, branch: str, who: Holder) -> BranchBusy:
     place = f" for {who.notebook}" if who.notebook else ""
     whom = f"process {who.pid} on {who.host}{place}, since {since}" if who.pid else "a process that has just begun"
     return BranchBusy(
-        f"Run `{run}`, branch `{branch}` is being executed by {whom}. Nothing was executed here. Wait for it, interrupt it there, or "
-        "give this run a name of its own (%%durable NAME).",
+        f"Run `{run}`, branch `{branch}` is being executed by {whom}. Nothing was executed here. Wait for it, "
+        f"interrupt it there, or give this run a name of its own (%%durable NAME).",
         run=run,
         branch=branch,
         pid=who.pid,

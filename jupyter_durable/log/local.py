@@ -228,10 +228,14 @@ class LocalLog:
 
         Raises:
             LogDamaged: ``log.duckdb`` cannot be read; the journals are left alone.
+            LogUnusable: the file system refused, or the directory is gone.
         """
         from jupyter_durable.log import fold
 
-        done = fold.fold(self.directory, self._lister, self.keys, patience=_FOLD_PATIENCE)
+        try:
+            done = fold.fold(self.directory, self._lister, self.keys, patience=_FOLD_PATIENCE)
+        except OSError as error:
+            raise files.unusable("fold the journals of", self.directory, error) from error
         self.fold_note = done.note
         return done.events
 

@@ -59,7 +59,7 @@ def digest(value: object, root: str = "value") -> str:
         ) from None
 
 
-def comparable(value: object, max_nodes: int = 10_000, max_bytes: int = 1_000_000) -> str:
+def comparable(value: object, max_nodes: int = 50_000, max_bytes: int = 16_000_000) -> str:
     """The digest of a value that is small and still, else ``?TypeName``. Type and size decide, never a clock.
 
     Args:

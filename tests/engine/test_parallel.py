@@ -431,3 +431,35 @@ def test_threads_that_fill_one_dict_find_their_places_again() -> None:
         assert first.value == second.value == [(i, i * 10) for i in range(6)]
         assert second.live == 0
         assert len(world.effects) == 6
+
+
+def test_threads_that_take_work_from_a_queue_replay_whoever_takes_what() -> None:
+    async def program() -> Any:
+        work: queue.Queue[int] = queue.Queue()
+        found: list[int] = []
+        for i in range(8):
+            work.put(i)
+
+        def take() -> None:
+            while True:
+                try:
+                    i = work.get_nowait()
+                except queue.Empty:
+                    return
+                threading.Event().wait(random.random() / 200)
+                found.append(embed(i))
+
+        threads = [threading.Thread(target=take) for _ in range(3)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        return sorted(found)
+
+    for _ in range(10):
+        world.clear()
+        log = MortalLog()
+        first, second = play(program, log), play(program, log)
+        assert first.value == second.value == [i * 10 for i in range(8)]
+        assert second.live == 0
+        assert len(world.effects) == 8

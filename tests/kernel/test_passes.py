@@ -11,8 +11,8 @@ import nbformat
 import pytest
 
 from jupyter_durable.errors import UsageError
-from jupyter_durable.events import ExecutionHeader, Head
-from jupyter_durable.kernel.passes import Passes, attended, choose
+from jupyter_durable.events import ExecutionHeader, Head, Origin, Outcome
+from jupyter_durable.kernel.passes import Passes, attended, choose, left_open
 from jupyter_durable.log.base import ExecutionRecord
 
 
@@ -46,9 +46,9 @@ def test_a_pass_is_closed_only_after_success(tmp_path):
     passes = Passes({})
     name = passes.of(str(tmp_path), list)
 
-    passes.close(succeeded=False)
+    passes.close(succeeded=False, records=list)
     resumed = Passes({}).of(str(tmp_path), lambda: [record(name, 1.0)])
-    passes.close(succeeded=True)
+    passes.close(succeeded=True, records=list)
     after = Passes({}).of(str(tmp_path), lambda: [record(name, 1.0)])
 
     assert resumed == name
@@ -56,11 +56,34 @@ def test_a_pass_is_closed_only_after_success(tmp_path):
     assert [path.name for path in (tmp_path / "passes").iterdir()] == [f"{name}.closed"]
 
 
+def ended(branch, *, code="c", status="completed", origin=""):
+    """One execution of a branch of the pass ``p``; without a status it was killed."""
+    header = ExecutionHeader(
+        format=1, execution=f"e-{branch}", run="r", name="r", branch=branch, branch_name=branch, pass_id="p", code=code,
+        origin=Origin(branch=origin, execution="e", seq=0) if origin else None,
+    )  # fmt: skip
+    outcome = Outcome(status=status) if status else None
+    head = Head(execution="e", seq=0, chain="")
+    return ExecutionRecord(header, 0.0, head, outcome, None, running=False, folded=False)
+
+
+def test_a_pass_stays_open_while_other_parameters_of_it_are_unfinished():
+    """Papermill with A was killed, with B came to its end: A is still to be resumed."""
+    a, b = ended("a", status=""), ended("b", origin="a")
+
+    assert left_open([a, b], "p")
+    assert not left_open([ended("a"), b], "p")
+
+
+def test_a_branch_that_was_given_up_for_an_edited_one_does_not_keep_a_pass_open():
+    assert not left_open([ended("a", status="failed"), ended("b", code="edited", origin="a")], "p")
+
+
 def test_the_environment_can_name_the_pass(tmp_path):
     passes = Passes({"JUPYTER_DURABLE_PASS": "2026-11-30"})
 
     assert passes.of(str(tmp_path), list) == "2026-11-30"
-    passes.close(succeeded=True)
+    passes.close(succeeded=True, records=list)
     assert list(tmp_path.iterdir()) == []
     with pytest.raises(UsageError, match="cannot name a pass"):
         Passes({"JUPYTER_DURABLE_PASS": "../x"}).of(str(tmp_path), list)

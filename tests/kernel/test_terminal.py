@@ -36,6 +36,11 @@ class Terminal:
         self.send(cell)
         return self.wait()
 
+    def run_line(self, line):
+        """What one line at the prompt answers."""
+        self.child.sendline(line)
+        return self.wait()
+
     def interrupt_at(self, text, cell):
         """Press Ctrl-C when a text is printed."""
         self.send(cell)
@@ -113,3 +118,11 @@ def test_a_killed_terminal_resumes(terminal, effects, tmp_path):
     other.child.close(force=True)
 
     assert "a is 1" in text
+
+
+@pytest.mark.parametrize(
+    ("cell", "whole"),
+    [("%%durable a", "incomplete"), ("%%durable a\nask(1)", "incomplete"), ("%%durable a\nask(1)\n\n", "complete")],
+)
+def test_a_terminal_waits_for_the_lines_below_the_header(terminal, cell, whole):
+    assert repr(whole) in terminal.run_line(f"get_ipython().check_complete({cell!r})[0]")
