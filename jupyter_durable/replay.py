@@ -31,6 +31,7 @@ from jupyter_durable.call import (
 )
 from jupyter_durable.history import Entry, History, inner_scope, parent_scope
 from jupyter_durable.matching import Matcher
+from jupyter_durable.sentences import listed, state_of
 
 
 class Replay:
@@ -42,6 +43,8 @@ class Replay:
         self.policy = policy or Policy()
         self.differences: list[str] = []
         """Sentences about the differences met, first one first."""
+        self.reached = False
+        """The step of ``--from`` was met: what came before is kept, what comes now is executed."""
         self.relaxed = False
         """The order of parallel steps could not be kept on this replay."""
         self.match = Matcher(own) if source is None else Matcher(own, source)
@@ -99,7 +102,7 @@ class Replay:
     def _own(self, entry: Entry, call: Call) -> Verdict:
         if call.evidence and entry.evidence and call.evidence != entry.evidence and entry.kind == "step":
             return Branch(f"the code that {entry.label} depends on has changed")
-        if self._is_from(call, entry) and not call.place.tainted:
+        if self._is_from(call, entry):
             return Branch(f"asked to start again from {entry.label}")
         self.match.serve(self.own, entry)
         if self.source is not None:
@@ -139,7 +142,7 @@ class Replay:
             if later and self._reuse(entry.key.name) == "ask" and not entry.key.scope:
                 return Stop(
                     errors.DecisionNeeded,
-                    f"{entry.label} failed and ended the cell, and would now be tried again. {_listed(later)} finished "
+                    f"{entry.label} failed and ended the cell, and would now be tried again. {listed(later)} finished "
                     f"after it on another way through the cell, and may not be asked for this time. Say whether the "
                     f"results stay valid: `%durable decide reuse` (go on, and use them where they are asked for) or "
                     f"`%durable decide rerun` (go on, and execute them again).",
@@ -192,7 +195,7 @@ class Replay:
         return Stop(
             errors.NondeterminismError,
             f"Code and inputs are as recorded, and still the cell asks for something else{where}: recorded is "
-            f"{first.label} ({_state(first)}), asked is {asked}. Nothing was executed.{self._likely()} Put what may "
+            f"{first.label} ({state_of(first)}), asked is {asked}. Nothing was executed.{self._likely()} Put what may "
             f"differ from run to run into a step, or use `durable.now()`, `durable.random()`, `durable.uuid()`. Then "
             f"run the cell again; `--from {first.begun}` goes on from here on a new branch, `--fresh` starts again.",
             (first,),
@@ -226,6 +229,7 @@ class Replay:
         if entry is None:
             return self._new_step(source, call)
         if self._is_from(call, entry):
+            self.reached = True
             self._differ(place, f"asked to start again from {entry.label}")
             self.match.serve(source, entry)
             return self._live(call, f"from {entry.label} on")
@@ -310,6 +314,8 @@ class Replay:
         return entry.pure and entry.finished
 
     def _reuse(self, name: str) -> Reuse:
+        if self.policy.from_step and not self.reached:
+            return "all"
         return self.policy.reused_names.get(name, self.policy.reuse)
 
     def _ask_person(self, source: History, at_stake: list[Entry], call: Call) -> Verdict:
@@ -319,7 +325,7 @@ class Replay:
         if alive:
             return Stop(
                 errors.BranchBusy,
-                f"{_listed(alive)} is being executed right now by another kernel, on the branch that this one was made "
+                f"{listed(alive)} is being executed right now by another kernel, on the branch that this one was made "
                 f"from. Nothing was executed here. Wait until that cell has ended, or stop it, and run this one again.",
                 tuple(alive),
             )
@@ -330,9 +336,9 @@ class Replay:
         done = [e for e in at_stake if e.finished]
         said = [f"The cell has changed: {self.differences[0]}." if self.differences else "The cell has changed."]
         if done:
-            said.append(f"{_listed(done)} finished before the change and may depend on what changed.")
+            said.append(f"{listed(done)} finished before the change and may depend on what changed.")
         if doubt:
-            said.append(f"{_listed(doubt)} was begun before the change and its end is not known.")
+            said.append(f"{listed(doubt)} was begun before the change and its end is not known.")
         said.append(
             "Nothing of this was executed or reused. Say once what to do, and run the cell again: "
             "`%durable decide reuse` (use the recorded results), `%durable decide rerun` (execute again; what is in "
@@ -360,7 +366,7 @@ class Replay:
 
     def _is_from(self, call: Call, entry: Entry) -> bool:
         names = (call.name, call.label.strip("`"), str(entry.begun))
-        return self.policy.from_step in names and not call.place.tainted
+        return not self.reached and self.policy.from_step in names
 
 
 def _inner_failures(history: History, place: Place) -> frozenset[int]:
@@ -380,19 +386,3 @@ def _not_stored(entry: Entry) -> Stop:
         f"`%durable settle {entry.begun} fail`.",
         (entry,),
     )
-
-
-def _listed(entries: list[Entry]) -> str:
-    shown = ", ".join(e.label for e in entries[:5])
-    return shown if len(entries) <= 5 else f"{shown} and {len(entries) - 5} more"
-
-
-def _state(entry: Entry) -> str:
-    return {
-        "open": "begun, end not known",
-        "completed": "completed",
-        "not_stored": "done, value not stored",
-        "failed": "failed",
-        "cancelled": "cancelled",
-        "interrupted": "interrupted",
-    }[entry.state]

@@ -20,7 +20,7 @@ FLOORS: list[set[str]] = [
     # 0: words
     {"errors", "events", "clock"},
     # 1: rules; they do no I/O
-    {"values", "source", "evidence", "retry", "history", "call", "matching", "replay", "branches"},
+    {"values", "source", "evidence", "retry", "history", "call", "matching", "replay", "branches", "sentences"},
     # 2: the log
     {"log"},
     # 3: acting

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from jupyter_durable import clock, errors
 from jupyter_durable.call import Adopt, Branch, Call, Place, Recorded, Stop, Verdict
 from jupyter_durable.engine import payloads
+from jupyter_durable.engine.adopting import adoption
 from jupyter_durable.engine.blame import mark_failure
 from jupyter_durable.engine.ending import outcome_of, unasked
 from jupyter_durable.engine.flushing import GroupFlush
@@ -25,13 +26,11 @@ from jupyter_durable.engine.options import RunSpec
 from jupyter_durable.engine.stats import Stats, Status, StepRow
 from jupyter_durable.engine.turnstile import Turnstile
 from jupyter_durable.events import (
-    Adopted,
     ExecutionEnded,
     ExecutionHeader,
     Notice,
     Noticed,
     Outcome,
-    StepAdopted,
     StepInterrupted,
     TimerFired,
 )
@@ -189,6 +188,8 @@ class Execution:
 
     def stop(self, stop: Stop) -> None:
         """Seal the run and raise."""
+        unloadable = payloads.unloadable(stop.entries, self.log) if stop.error is errors.DecisionNeeded else ""
+        stop = Stop(stop.error, f"{stop.message}{unloadable}", stop.entries)
         self.sealed = stop.message
         steps = [entry.label for entry in stop.entries]
         raise stop.error(f"{self.place_of_run()}: {stop.message}", **self.where, steps=steps)
@@ -391,14 +392,3 @@ class Execution:
     def wait_closed(self, seconds: float | None = None) -> bool:
         """Wait until the last thread's step has ended; return whether it has."""
         return self._closed.wait(seconds)
-
-
-def adoption(entry: Entry, key: Key, why: str, log: EventLog) -> StepAdopted:
-    """The event of taking an entry over, under a key of the new branch."""
-    source = entry.adopted or Adopted(execution=entry.execution, seq=entry.end)
-    payload = payloads.of(entry, log) if entry.state == "completed" else None
-    return StepAdopted(
-        at=clock.now(), name=key.name, digest=key.digest, n=key.n, scope=key.scope, evidence=entry.evidence,
-        kind=entry.kind, pure=entry.pure, why=why,
-        data=Adopted(execution=source.execution, seq=source.seq, payload=payload, error=entry.error),
-    )  # fmt: skip

@@ -14,7 +14,8 @@ from jupyter_durable import clock, errors
 from jupyter_durable.branches import BranchView, Choice, Wanted, choose, group
 from jupyter_durable.branches import Execution as Seen
 from jupyter_durable.call import Policy, Reuse
-from jupyter_durable.engine.execution import Execution, adoption
+from jupyter_durable.engine.adopting import adoption
+from jupyter_durable.engine.execution import Execution
 from jupyter_durable.engine.hidden import too_large
 from jupyter_durable.engine.inputs import Inputs, at_end, restore
 from jupyter_durable.engine.options import RunSpec
@@ -98,6 +99,8 @@ def _begin_once(spec: RunSpec, log: EventLog) -> Execution:
         _refuse_stalled(spec, choice.take, own)
         source = _source_of(log, choice.take.first)
     elif choice.origin is not None:
+        choice = _with_steps(log, views, choice)
+        assert choice.origin is not None
         source = History(log.history(choice.origin.branch))
         _refuse_unknown_step(spec, log, views, choice.origin)
     header = _header(spec, inputs, views, choice, source)
@@ -147,6 +150,15 @@ def _refuse_stalled(spec: RunSpec, view: BranchView, own: History) -> None:
         f"kills the kernel (memory, a signal), then say `%durable decide rerun {spec.name}` to go on.",
         run=spec.name, branch=view.name, steps=doubtful,
     )  # fmt: skip
+
+
+def _with_steps(log: EventLog, views: list[BranchView], choice: Choice) -> Choice:
+    """The same choice, from the nearest branch that holds a step: one that stopped at its beginning has none."""
+    view = choice.origin
+    while view is not None and view.first.origin is not None and not History(log.history(view.branch)).entries:
+        before = view.first.origin.branch
+        view = next((each for each in views if each.branch == before), None)
+    return choice if view is None else Choice(None, view, choice.reason)
 
 
 def _origin_branch(choice: Choice) -> str:

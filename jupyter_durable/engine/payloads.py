@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import msgspec
 
-from jupyter_durable.errors import UnstorableValue
+from jupyter_durable.errors import UnloadableValue, UnstorableValue
 from jupyter_durable.events import ErrorInfo, Payload, StepCompleted
 from jupyter_durable.history import Entry
 from jupyter_durable.log.base import EventLog, Writer
@@ -61,6 +62,17 @@ def read(payload: Payload, log: EventLog) -> Any:
         return decode(payload.codec, log.read_blob(payload.blob), log.read_blob)
     assert isinstance(payload.data, msgspec.Raw)
     return decode(payload.codec, bytes(payload.data), log.read_blob)
+
+
+def unloadable(entries: Iterable[Entry], log: EventLog) -> str:
+    """What a person must know before deciding to reuse: a recorded value that today's code cannot bring back."""
+    for entry in entries:
+        if entry.state == "completed":
+            try:
+                read(of(entry, log), log)
+            except UnloadableValue as error:
+                return f" The recorded value of {entry.label} cannot come back: {error}"
+    return ""
 
 
 def write_error(error: BaseException, writer: Writer) -> ErrorInfo:

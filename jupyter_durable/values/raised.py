@@ -17,7 +17,6 @@ NOTE = "not stored in the log: "
 """How the note on a rebuilt exception begins."""
 
 _C_FIELDS = ("name", "path", "name_from", "filename", "filename2")
-_OS_FIELDS = ("errno", "strerror", "filename", "filename2")
 
 
 def builtin_base(cls: type[BaseException]) -> type[BaseException]:
@@ -50,11 +49,6 @@ def attributes(error: BaseException) -> dict[str, Any]:
     for name in _C_FIELDS:
         if name in base.__dict__ and getattr(error, name, None) is not None:
             found.setdefault(name, getattr(error, name))
-    if issubclass(base, OSError):
-        # Set later, past the constructor (`urllib.error.HTTPError` does so with its address): not in the arguments.
-        told = builtin_args(error)
-        later = {name: one for name in _OS_FIELDS if (one := getattr(error, name, None)) is not None}
-        found.update((name, one) for name, one in later.items() if not any(one is each for each in told))
     found.pop(NOT_STORED, None)
     notes = [one for one in found.get("__notes__", []) if not str(one).startswith(NOTE)]
     if "__notes__" in found:

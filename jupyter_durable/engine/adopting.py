@@ -1,0 +1,20 @@
+"""Taking a result over from the branch of origin: the event that says so."""
+
+from __future__ import annotations
+
+from jupyter_durable import clock
+from jupyter_durable.engine import payloads
+from jupyter_durable.events import Adopted, StepAdopted
+from jupyter_durable.history import Entry, Key
+from jupyter_durable.log.base import EventLog
+
+
+def adoption(entry: Entry, key: Key, why: str, log: EventLog) -> StepAdopted:
+    """The event of taking an entry over, under a key of the new branch."""
+    source = entry.adopted or Adopted(execution=entry.execution, seq=entry.end)
+    payload = payloads.of(entry, log) if entry.state == "completed" else None
+    return StepAdopted(
+        at=clock.now(), name=key.name, digest=key.digest, n=key.n, scope=key.scope, evidence=entry.evidence,
+        kind=entry.kind, pure=entry.pure, why=why,
+        data=Adopted(execution=source.execution, seq=source.seq, payload=payload, error=entry.error),
+    )  # fmt: skip

@@ -1,0 +1,23 @@
+"""How messages name steps and their states."""
+
+from __future__ import annotations
+
+from jupyter_durable.history import Entry
+
+
+def listed(entries: list[Entry]) -> str:
+    """Up to five steps by name, and how many more."""
+    shown = ", ".join(e.label for e in entries[:5])
+    return shown if len(entries) <= 5 else f"{shown} and {len(entries) - 5} more"
+
+
+def state_of(entry: Entry) -> str:
+    """The state of a step in words."""
+    return {
+        "open": "begun, end not known",
+        "completed": "completed",
+        "not_stored": "done, value not stored",
+        "failed": "failed",
+        "cancelled": "cancelled",
+        "interrupted": "interrupted",
+    }[entry.state]
