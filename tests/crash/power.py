@@ -20,9 +20,10 @@ import msgspec
 
 from tests.crash.layers import Layer, Spec, path_of
 
-Variant = Literal["strict", "names", "half", "zeros"]
+Variant = Literal["strict", "names", "half", "zeros", "holes"]
 """``strict``: nothing that was not flushed is there. Else names and removals are there, and of the bytes that were not
-flushed ``names``: none, ``half``: the first half, ``zeros``: their number, as zeros."""
+flushed ``names``: none, ``half``: the first half, ``zeros``: their number, as zeros, ``holes``: the second half, behind
+zeros."""
 
 
 class Moment(msgspec.Struct, array_like=True):
@@ -202,7 +203,10 @@ class Disk:
         if variant in {"strict", "names"} or not content.startswith(flushed):
             return flushed
         tail = content[len(flushed) :]
-        return flushed + (tail[: len(tail) // 2] if variant == "half" else bytes(len(tail)))
+        half = len(tail) // 2
+        if variant == "half":
+            return flushed + tail[:half]
+        return flushed + bytes(half) + (tail[half:] if variant == "holes" else bytes(len(tail) - half))
 
 
 def moments_of(world: Path) -> list[Moment]:
