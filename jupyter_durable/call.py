@@ -7,7 +7,7 @@ from typing import Literal
 import msgspec
 
 from jupyter_durable import errors
-from jupyter_durable.history import Entry, Key, inner_scope
+from jupyter_durable.history import Entry, Key, inner_scope, make_key
 
 Reuse = Literal["ask", "all", "pure", "none"]
 """What a person said about finished steps after a difference; ``ask``: nothing yet."""
@@ -88,7 +88,7 @@ class Call(msgspec.Struct):
     def __post_init__(self) -> None:
         place = self.place
         scope = place.bound if place.bound is not None else place.path
-        self.key = Key(scope, self.name, self.digest, self.n)
+        self.key = make_key((scope, self.name, self.digest, self.n))
 
     @property
     def label(self) -> str:

@@ -9,8 +9,12 @@ intent, failed attempts, an intent again after a crash, an end.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from functools import partial
+from sys import intern  # names and evidence are few, and every line brings a copy of its own
 from typing import Literal, NamedTuple
+
+import msgspec
 
 from jupyter_durable.events import (
     Adopted,
@@ -54,6 +58,10 @@ class Key(NamedTuple):
     n: int
 
 
+make_key: Callable[[tuple[str, str, str, int]], Key] = partial(tuple.__new__, Key)
+"""A key from its four parts, at half the price of ``Key(...)``: one is made for every call and every intent."""
+
+
 class TimerKey(NamedTuple):
     """A sleep of glue code: the n-th that was begun in a scope."""
 
@@ -61,10 +69,22 @@ class TimerKey(NamedTuple):
     n: int
 
 
-class Entry:
-    """One step of the program as history knows it."""
+class Entry(msgspec.Struct, eq=False, gc=False):
+    """One step of the program as history knows it.
 
-    # Defaults of the class: most entries have a value and nothing else, and a history may have 100,000 of them.
+    It is part of no cycle, so the garbage collector need not visit it: a history may hold 100,000 of them.
+    """
+
+    key: Key
+    begun: int
+    """Seq of the first intent: the step's place in the order of starts, and its number for people."""
+    seq: int
+    """Seq of the newest intent."""
+    execution: str
+    """Execution that wrote the newest intent or the end."""
+    evidence: str
+    kind: str
+    pure: bool
     state: State = "open"
     end: int = -1
     """Seq of the end; -1 while there is none."""
@@ -82,18 +102,6 @@ class Entry:
     """Inner steps whose failure ended an earlier attempt: they are tried again, not raised again."""
     outputs: tuple[OutputItem, ...] = ()
     notices: tuple[Notice, ...] = ()
-
-    def __init__(self, key: Key, seq: int, execution: str, evidence: str, kind: str, pure: bool) -> None:
-        self.key = key
-        self.begun = seq
-        """Seq of the first intent: the step's place in the order of starts, and its number for people."""
-        self.seq = seq
-        """Seq of the newest intent."""
-        self.execution = execution
-        """Execution that wrote the newest intent or the end."""
-        self.evidence = evidence
-        self.kind = kind
-        self.pure = pure
 
     @property
     def label(self) -> str:
@@ -153,6 +161,8 @@ class History:
         self.seq = -1
         self._progress = False
         self._decides = False
+        self._execution = ""
+        """The newest one: the events to come are its."""
         self.extend(events)
 
     def extend(self, events: Iterable[Recorded]) -> None:
@@ -223,6 +233,7 @@ class History:
             cut = self.outcome is None and not self._progress
             self.stalled = self.stalled + 1 if cut else 0
         self.headers.append(header)
+        self._execution = header.execution
         if not self._decides:
             self.outcome = None
             self._progress = False
@@ -235,13 +246,12 @@ class History:
         return self.stalled + 1
 
     def _started(self, seq: int, event: StepStarted) -> None:
-        key = Key(event.scope, event.name, event.digest, event.n)
-        execution = self.headers[-1].execution if self.headers else ""
+        key = make_key((intern(event.scope), intern(event.name), event.digest, event.n))
         entry = self.entries.get(key)
         if entry is None:
-            entry = self._new(key, seq, execution, event.evidence, event.kind, event.pure)
+            entry = self._new(key, seq, event)
         else:
-            entry.seq, entry.execution, entry.evidence, entry.pure = seq, execution, event.evidence, event.pure
+            entry.seq, entry.execution, entry.evidence, entry.pure = seq, self._execution, event.evidence, event.pure
             entry.state, entry.end, entry.settlement = "open", -1, None
             entry.payload = entry.error = entry.unstored = None
         if event.why:
@@ -249,8 +259,8 @@ class History:
         self.by_seq[seq] = entry
         self.last_start[key.scope] = seq
 
-    def _new(self, key: Key, seq: int, execution: str, evidence: str, kind: str, pure: bool) -> Entry:
-        entry = Entry(key, seq, execution, evidence, kind, pure)
+    def _new(self, key: Key, seq: int, event: StepStarted | StepAdopted) -> Entry:
+        entry = Entry(key, seq, seq, self._execution, intern(event.evidence), event.kind, event.pure)
         self.entries[key] = entry
         in_scope = self.scopes.get(key.scope)
         if in_scope is None:
@@ -286,8 +296,7 @@ class History:
         key = Key(event.scope, event.name, event.digest, event.n)
         entry = self.entries.get(key)
         if entry is None:
-            execution = self.headers[-1].execution if self.headers else ""
-            entry = self._new(key, seq, execution, event.evidence, event.kind, event.pure)
+            entry = self._new(key, seq, event)
         entry.adopted, entry.why = event.data, event.why
         entry.payload, entry.error = event.data.payload, event.data.error
         entry.state = "completed" if event.data.payload is not None else "failed"

@@ -89,7 +89,8 @@ class Matcher:
         """Note that an entry was handed out or continued; each is at most once in an execution."""
         if id(entry) not in self._served:
             self._served.add(id(entry))
-            self._left[id(history), entry.key.scope] = self._left.get((id(history), entry.key.scope), 0) - 1
+            where = (id(history), entry.key.scope)
+            self._left[where] = self._left.get(where, 0) - 1
 
     def reopen(self, scope: str) -> None:
         """A new attempt of an outer step begins: what lies inside it may be handed out again."""

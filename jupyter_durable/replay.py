@@ -365,6 +365,8 @@ class Replay:
         place.taint()
 
     def _is_from(self, call: Call, entry: Entry) -> bool:
+        if not self.policy.from_step:
+            return False
         names = (call.name, call.label.strip("`"), str(entry.begun))
         return not self.reached and self.policy.from_step in names
 

@@ -60,10 +60,13 @@ _by_thread: dict[int, Frame] = {}
 _by_task: weakref.WeakKeyDictionary[asyncio.Task[Any], Frame] = weakref.WeakKeyDictionary()
 """Tasks that share a context the user gave; a variable of that context would be one for all of them."""
 
+_any_task_bound = False
+"""Whether there ever was one: asking a weak dictionary for its length costs more than the rest of `current`."""
+
 
 def current() -> Frame | None:
     """The frame of the running code, or ``None`` outside of a durable run."""
-    if _by_task:
+    if _any_task_bound:
         try:
             task = asyncio.current_task()
         except RuntimeError:
@@ -78,6 +81,8 @@ def current() -> Frame | None:
 
 def bind_task(task: asyncio.Task[Any], frame: Frame) -> None:
     """Give a task a frame of its own, although its context is shared."""
+    global _any_task_bound
+    _any_task_bound = True
     _by_task[task] = frame
 
 

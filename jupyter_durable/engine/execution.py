@@ -89,8 +89,8 @@ class Execution:
         self.changing = Changing(spec.namespace, spec.reads, book)
         self.end_inputs: Callable[[], dict[str, str]] = dict
         """Gives the digests of the mutable inputs as they are now."""
-        self._flushes = header.durability == "power"
-        self.group = GroupFlush(self.flush, spec.loop, needed=self._flushes)
+        self.flushes = header.durability == "power"
+        self.group = GroupFlush(self.flush, spec.loop, needed=self.flushes)
         self.write_to(writer)
         self._tasks: weakref.WeakSet[asyncio.Task[Any]] = weakref.WeakSet()
         self._threads = 0
@@ -196,7 +196,7 @@ class Execution:
 
     def flush(self) -> None:
         """Make everything so far survive loss of power, unless the run asked for less."""
-        if self._flushes:
+        if self.flushes:
             self.writer.flush()
 
     # Replay ------------------------------------------------------------------------------------------------------

@@ -38,8 +38,8 @@ def write(encoded: Encoded, writer: Writer) -> Payload:
             f"it to a file inside the step and return the path.",
             path="result", type="value", advice="return a path",
         )  # fmt: skip
-    for content in blobs.values():
-        writer.put_blob(content)
+    for digest, content in blobs.items():
+        writer.put_blob(content, digest)
     if len(text) > INLINE:
         return Payload(codec=encoded.codec, blob=writer.put_blob(text), blobs=tuple(blobs), size=size)
     return Payload(codec=encoded.codec, data=msgspec.Raw(text), blobs=tuple(blobs), size=size)

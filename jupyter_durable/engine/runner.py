@@ -43,7 +43,9 @@ def run_sync(frame: Frame, spec: StepSpec, args: tuple[Any, ...], kwargs: dict[s
     attempt = Attempt(execution, spec, call, verdict, names, values)
     while True:
         body = attempt.intend()
-        execution.flush()
+        if execution.flushes:
+            execution.flush()
+            attempt.begun = clock.now()  # a slow disk makes no slow body, whose end would need a flush of its own
         if execution.pending_interrupt:
             execution.safe_point()
         token = CURRENT.set(body)
@@ -96,6 +98,7 @@ async def _drive(
         token = CURRENT.set(body)
         try:
             await execution.group.together()
+            attempt.begun = clock.now()
             value = await (spec.fn(*args, **kwargs) if spec.policy.timeout is None else _within(spec, args, kwargs))
         except BaseException as error:
             CURRENT.reset(token)

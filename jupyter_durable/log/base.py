@@ -71,8 +71,11 @@ class Writer(Protocol):
         """Make everything appended so far survive loss of power. Returns at once if nothing is unflushed."""
         ...
 
-    def put_blob(self, content: bytes) -> str:
-        """Store (compressed if that helps) and flush a blob, return its digest. Equal content is stored once."""
+    def put_blob(self, content: bytes, digest: str = "") -> str:
+        """Store (compressed if that helps) and flush a blob, return its digest. Equal content is stored once.
+
+        ``digest`` may be given where it is known already.
+        """
         ...
 
     def close(self) -> None:

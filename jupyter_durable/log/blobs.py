@@ -6,8 +6,6 @@ A file is ``JDB1``, one byte for the compression, then the bytes. The digest is 
 from __future__ import annotations
 
 import os
-import threading
-from collections.abc import Callable
 from contextlib import suppress
 from hashlib import blake2b
 from pathlib import Path
@@ -19,8 +17,6 @@ from jupyter_durable.log import files
 _MAGIC = b"JDB1"
 _NONE, _ZSTD = 0, 1
 _SAMPLE = 4096
-_LARGE = 1 << 18
-"""From this size on the digest is taken in a second thread, while the file is written and flushed."""
 
 
 class BlobStore:
@@ -30,22 +26,21 @@ class BlobStore:
         self.directory = directory
         self._flushed: dict[str, int] = {}
         """Blobs that this process has flushed -> bytes of their files."""
-        self._alike: set[tuple[int, bytes, bytes]] = set()
-        """Length, beginning and end of large blobs seen: only for one that may be new the digest is taken late."""
 
-    def put(self, content: bytes, *, durable: bool = True) -> str:
+    def put(self, content: bytes, digest: str = "", *, durable: bool = True) -> str:
         """Store a blob, flushed if ``durable``, and return its digest. Equal content is stored once.
+
+        Args:
+            content: the bytes.
+            digest: what `digest_of` says of them, if it is known: taking it costs as much as writing.
+            durable: flush it.
 
         Raises:
             LogUnusable: the file system refused.
         """
+        digest = digest or digest_of(content)
         try:
-            likeness = (len(content), content[:256], content[-256:])
-            if len(content) >= _LARGE and likeness not in self._alike:
-                self._alike.add(likeness)
-                return self._write(content, _Hashing(content).result, durable)
-            digest = digest_of(content)
-            return digest if self._have(digest, durable=durable) else self._write(content, lambda: digest, durable)
+            return digest if self._have(digest, durable=durable) else self._write(content, digest, durable)
         except OSError as error:
             raise files.unusable("write a blob into", self.directory, error) from error
 
@@ -94,7 +89,7 @@ class BlobStore:
             self._publish(digest)
         return True
 
-    def _write(self, content: bytes, digest: Callable[[], str], durable: bool) -> str:
+    def _write(self, content: bytes, digest: str, durable: bool) -> str:
         temporary = self.directory / f".{os.getpid()}-{clock.token_bytes(6).hex()}.tmp"
         kind, stored = _pack(content)
         fd = files.hooks.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
@@ -106,18 +101,14 @@ class BlobStore:
                     files.hooks.fdatasync(fd)
             finally:
                 os.close(fd)
-            name = digest()
-            if self._have(name, durable=durable):
-                files.hooks.unlink(temporary)
-                return name
-            files.hooks.rename(temporary, self.directory / name)
+            files.hooks.rename(temporary, self.directory / digest)
         except BaseException:
             with suppress(OSError):
                 temporary.unlink()
             raise
         if durable:
-            self._publish(name)
-        return name
+            self._publish(digest)
+        return digest
 
     def _publish(self, digest: str) -> None:
         files.hooks.fsync_dir(self.directory)
@@ -139,23 +130,6 @@ def digest_of(content: bytes) -> str:
     'cae66941d9efbd404e4d88758ea67670'
     """
     return blake2b(content, digest_size=16).hexdigest()
-
-
-class _Hashing:
-    """A digest that is taken in a thread; hashlib lets go of the GIL."""
-
-    def __init__(self, content: bytes) -> None:
-        self._content = content
-        self._digest = ""
-        self._thread = threading.Thread(target=self._run, daemon=True)
-        self._thread.start()
-
-    def _run(self) -> None:
-        self._digest = digest_of(self._content)
-
-    def result(self) -> str:
-        self._thread.join()
-        return self._digest
 
 
 def _pack(content: bytes) -> tuple[int, bytes]:

@@ -31,6 +31,9 @@ class _Position(NamedTuple):
     """Bytes of whole lines."""
 
 
+_position = tuple.__new__
+
+
 class JournalWriter:
     """Appends the events of one execution to a new file. Safe to call from several threads."""
 
@@ -85,7 +88,7 @@ class JournalWriter:
             seq, chain, size = self._at
             mark = self._flushed if self._flushed > self._marked else -1
             line, after = encode_line(event, seq, chain, self._secret, mark)
-            self._intended = _Position(seq + 1, after, size + len(line))
+            self._intended = _position(_Position, (seq + 1, after, size + len(line)))
             try:
                 written = files.hooks.write(self._fd, line)
                 if written != len(line):

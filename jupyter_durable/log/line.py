@@ -13,6 +13,7 @@ when the line was written. The first line of an execution is chained to the line
 from __future__ import annotations
 
 from binascii import b2a_base64
+from functools import lru_cache
 from hashlib import blake2b
 from typing import NamedTuple
 from zlib import crc32
@@ -55,6 +56,9 @@ class Chain(NamedTuple):
         return cls(int(crc, 16), mac.encode())
 
 
+_chain = tuple.__new__
+"""``Chain(crc, mac)`` at half the price, for what is done twice a step."""
+
 ROOT = Chain(0, b"A" * 16)
 """What the first line of a history is chained to."""
 
@@ -79,14 +83,21 @@ read_envelope = msgspec.json.Decoder(Envelope).decode
 _PREFIX = (16).to_bytes(4, "little")
 
 
+@lru_cache(maxsize=8)
+def _keyed(secret: bytes) -> blake2b:
+    """A hash that has been given its key: copying it costs a third less than making it."""
+    return blake2b(digest_size=MAC_SIZE, key=secret, person=b"jd-line")
+
+
 def mac_text(secret: bytes, previous: bytes, rest: bytes) -> bytes:
     """The MAC of a line in its 16 characters.
 
     It is `values.trust.line_mac`, written for a ``previous`` of 16 characters in one call: this is the dearest part
     of a line, both to write and to read.
     """
-    mac = blake2b(_PREFIX + previous + rest, digest_size=MAC_SIZE, key=secret, person=b"jd-line").digest()
-    return b2a_base64(mac, newline=False).translate(_URLSAFE)
+    mac = _keyed(secret).copy()
+    mac.update(_PREFIX + previous + rest)
+    return b2a_base64(mac.digest(), newline=False).translate(_URLSAFE)
 
 
 def encode_line(event: AnyEvent, seq: int, after: Chain, secret: bytes, flushed: int = -1) -> tuple[bytes, Chain]:
@@ -95,9 +106,9 @@ def encode_line(event: AnyEvent, seq: int, after: Chain, secret: bytes, flushed:
     if b"\n" in body:  # a payload's JSON text may be laid out over lines; inside strings a line feed is escaped
         body = body.replace(b"\n", b" ")
     rest = b'"seq":%d,%b' % (seq, body[1:]) if flushed < 0 else b'"seq":%d,"f":%d,%b' % (seq, flushed, body[1:])
-    crc = crc32(rest, after.crc)
-    mac = mac_text(secret, after.mac, rest)
-    return b'{"c":"%08x","m":"%b",%b\n' % (crc, mac, rest), Chain(crc, mac)
+    crc = crc32(rest, after[0])
+    mac = mac_text(secret, after[1], rest)
+    return b'{"c":"%08x","m":"%b",%b\n' % (crc, mac, rest), _chain(Chain, (crc, mac))
 
 
 def start_of(head: Head | None) -> tuple[int, Chain]:

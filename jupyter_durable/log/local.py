@@ -67,9 +67,9 @@ class LocalWriter:
         """The last line written."""
         return self._journal.head
 
-    def put_blob(self, content: bytes) -> str:
+    def put_blob(self, content: bytes, digest: str = "") -> str:
         """See `log.base.Writer.put_blob`."""
-        return self._blobs.put(content, durable=self._durable)
+        return self._blobs.put(content, digest, durable=self._durable)
 
     def close(self) -> None:
         """Flush and close the journal, then let the branch go: in this order, so that *free* means *written*."""
@@ -290,11 +290,14 @@ class LocalLog:
                 places.note(batch)
 
         reader = JournalReader(entry.path, secret)
-        recorded = None
+        records = reader.records(lean=lean, seen=seen)
         try:
-            for recorded in reader.records(lean=lean, seen=seen):
+            if upto is None:
+                yield from records
+                return
+            for recorded in records:
                 yield recorded
-                if upto is not None and recorded.seq == upto.seq:
+                if recorded.seq == upto.seq:
                     assert last is not None
                     line = last.lines[upto.seq - last.start.seq]
                     if f"{line[6:14].decode()}.{line[21:37].decode()}" != upto.chain:
@@ -302,11 +305,10 @@ class LocalLog:
                         raise damaged(entry.path, number, "a later execution continues another line than this")
                     break
             else:
-                if upto is not None:
-                    what = f"event {upto.seq}, which a later execution continues, is missing"
-                    raise damaged(entry.path, reader.position.line, what)
+                what = f"event {upto.seq}, which a later execution continues, is missing"
+                raise damaged(entry.path, reader.position.line, what)
         except FileNotFoundError:
-            if recorded is not None:
+            if reader.position.line > 1:
                 raise
             # A fold has put a stub in its place since the directory was listed.
             found = self.look().entries.get(entry.header.execution)

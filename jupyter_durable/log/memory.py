@@ -71,9 +71,9 @@ class MemoryWriter:
     def flush(self) -> None:
         """Nothing to do: nothing here survives the process."""
 
-    def put_blob(self, content: bytes) -> str:
+    def put_blob(self, content: bytes, digest: str = "") -> str:
         """See `log.base.Writer.put_blob`."""
-        digest = digest_of(content)
+        digest = digest or digest_of(content)
         self._log.blobs[digest] = bytes(content)
         return digest
 

@@ -119,20 +119,20 @@ class JournalReader:
     def _verify(self, lines: list[bytes], start: Position) -> tuple[list[int], Chain, tuple[bytes, int] | None]:
         """Checksums of the good lines, the chain after them, and the first bad line with its right checksum."""
         secret, seq, (crc, mac) = self._secret, start.seq, start.chain
+        crc &= 0xFFFFFFFF
         checksums: list[int] = []
         bad = None
         for text in lines:
             rest = text[ENVELOPE:]
-            after = crc32(rest, crc & 0xFFFFFFFF)
+            after = crc32(rest, crc)
             if secret is None:
                 good = text.startswith(b'{"c":"%08x","m":"' % after) and text.startswith(
                     b'","seq":%d,' % seq, ENVELOPE - 2
                 )
             else:
-                stated, mac = mac, mac_text(secret, mac, rest)
-                good = text.startswith(b'{"c":"%08x","m":"%b","seq":%d,' % (after, mac, seq))
-                if not good:
-                    mac = stated
+                right = mac_text(secret, mac, rest)
+                good = text.startswith(b'{"c":"%08x","m":"%b","seq":%d,' % (after, right, seq))
+                mac = right if good else mac
             if not good:
                 bad = text, after
                 break

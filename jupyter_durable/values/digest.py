@@ -23,6 +23,7 @@ from jupyter_durable.values.scalars import INT_HIGH, INT_LOW
 
 _json = msgspec.json.Encoder(order="sorted").encode
 _URLSAFE = bytes.maketrans(b"+/", b"-_")
+_fresh = blake2b(digest_size=16)
 
 
 def digest(value: object, root: str = "value") -> str:
@@ -83,8 +84,9 @@ def comparable(value: object, max_nodes: int = 50_000, max_bytes: int = 16_000_0
 
 
 def _text(canonical: bytes) -> str:
-    made = b2a_base64(blake2b(canonical, digest_size=16).digest(), newline=False)
-    return made[:22].translate(_URLSAFE).decode()
+    made = _fresh.copy()  # cheaper than making one
+    made.update(canonical)
+    return b2a_base64(made.digest(), newline=False)[:22].translate(_URLSAFE).decode()
 
 
 def _plain_bytes(value: object) -> bytes | None:
