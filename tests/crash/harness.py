@@ -56,17 +56,24 @@ class Server:
 
     def __init__(self, environment: dict[str, str]) -> None:
         self.environment = {**os.environ, **environment, "PYTHONPATH": str(ROOT), "OPENBLAS_NUM_THREADS": "1"}
-        self._process = subprocess.Popen(
-            COMMAND, stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=ROOT, env=self.environment
-        )
+        self._process = self._begin()
+
+    def _begin(self) -> subprocess.Popen[bytes]:
+        return subprocess.Popen(COMMAND, stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=ROOT, env=self.environment)
 
     def ask(self, job: Job) -> Report:
         """Have a job done."""
         assert self._process.stdin is not None
         assert self._process.stdout is not None
-        self._process.stdin.write(msgspec.json.encode(job) + b"\n")
-        self._process.stdin.flush()
-        return msgspec.json.decode(self._process.stdout.readline(), type=Report)
+        try:
+            self._process.stdin.write(msgspec.json.encode(job) + b"\n")
+            self._process.stdin.flush()
+            return msgspec.json.decode(self._process.stdout.readline(), type=Report)
+        except BaseException:  # the time of the test is over: an answer that comes later must not be the next job's
+            self._process.kill()
+            self.close()
+            self._process = self._begin()
+            raise
 
     def once(self, job: Job) -> Report:
         """The same job in a Python process of its own."""

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import ctypes
 import gc
 import os
 import resource
@@ -31,6 +32,7 @@ from jupyter_durable.evidence import EvidenceBook
 from jupyter_durable.log import database, files, fold, folded, local
 from tests.crash import layers, outside, power, programs
 
+_PR_SET_PDEATHSIG = 1
 PRELOADED = (api, running, database, fold, folded, local, power)
 
 
@@ -47,6 +49,8 @@ class Job(msgspec.Struct, omit_defaults=True):
     fold: bool = False
     """Fold at the end, as a run does. Without it the life is faster, and what it wrote stays in journals."""
     durability: str = "power"
+    stay: bool = False
+    """Do not exit at the end, but wait to be killed."""
     local: bool = False
     """Whether the steps count as code of the user's, to be read and compared. Reading takes half of a short life, and
     is the same in all of them; elsewhere steps count by name, as those of a library do."""
@@ -155,6 +159,7 @@ def child(job: Job) -> None:
     code = 70
     try:
         world = Path(job.world)
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)  # nothing is left behind by a test that hangs
         os.environ[outside.WORLD] = job.world
         os.chdir(layers.ROOT if job.local else world)
         nothing = os.open(os.devnull, os.O_RDWR)
@@ -163,6 +168,8 @@ def child(job: Job) -> None:
             os.dup2(fd, number)
         (world / "report").unlink(missing_ok=True)
         report = live(job)
+        while job.stay:
+            signal.pause()
         (world / "report").write_bytes(msgspec.json.encode(report))
         code = 0
     finally:
