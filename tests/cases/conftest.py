@@ -6,6 +6,7 @@ import base64
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -52,17 +53,21 @@ class Case:
         self.folder = folder
         self.setup = ""
         self.kernel: Kernel
+        self.pids: set[int] = set()
+        """Kernels that live, or lived: at the end of the test none may be left."""
 
     def open(self, setup: str = "", **environment: str) -> Kernel:
         """A kernel that has run the setup cells."""
         self.setup = setup
         self.kernel = self._start(folder=self.folder, setup=SETUP + self.effects.code + STAND, **environment)
+        self.pids.add(self.kernel.pid)
         self._set_up()
         return self.kernel
 
     def second(self) -> Kernel:
         """Another kernel in the same folder, with the same setup cells, while the first one lives."""
         kernel = self._start(folder=self.folder, setup=SETUP + self.effects.code + STAND)
+        self.pids.add(kernel.pid)
         if self.setup:
             kernel.ok(self.setup)
         return kernel
@@ -89,7 +94,9 @@ class Case:
     def new_kernel(self, setup: str | None = None, **environment: str) -> None:
         """A new kernel that has run the setup cells, where ``stand`` stands as before."""
         self.setup = self.setup if setup is None else setup
+        self.pids.discard(self.kernel.pid)
         self.kernel.restart(**environment)
+        self.pids.add(self.kernel.pid)
         self.kernel.ok(SETUP + self.effects.code + STAND)
         self._set_up()
 
@@ -189,8 +196,13 @@ def refused(ran: Ran, kind: str, *words: str, hidden: tuple[str, ...] = ()) -> s
 
 
 @pytest.fixture
-def case(start_kernel: Callable[..., Kernel], effects: Effects, tmp_path: Path) -> Case:
+def case(start_kernel: Callable[..., Kernel], effects: Effects, tmp_path: Path) -> Iterator[Case]:
     """The notebook of a case, in a folder of its own."""
     folder = tmp_path / "work"
     folder.mkdir()
-    return Case(start_kernel, effects, folder)
+    made = Case(start_kernel, effects, folder)
+    yield made
+    for pid in made.pids:
+        # Before jupyter_client asks them to end: a kernel that is stopped or holds the GIL would let it wait.
+        if Path(f"/proc/{pid}/cwd").exists() and Path(f"/proc/{pid}/cwd").resolve().is_relative_to(tmp_path):
+            os.kill(pid, signal.SIGKILL)
