@@ -69,7 +69,7 @@ def comparable(value: object, max_nodes: int = 50_000, max_bytes: int = 16_000_0
         max_bytes: bytes of texts, byte strings, arrays and frames.
 
     >>> import threading
-    >>> comparable([1, 2]) == digest([1, 2]), comparable(threading.Lock()), comparable(bytes(2_000_000))
+    >>> comparable([1, 2]) == digest([1, 2]), comparable(threading.Lock()), comparable(bytes(20_000_000))
     (True, '?lock', '?bytes')
     """
     if not _is_small(value, max_nodes, max_bytes):
