@@ -10,7 +10,7 @@ from collections.abc import Iterable
 
 import msgspec
 
-from jupyter_durable.events import ExecutionHeader, Outcome
+from jupyter_durable.event_data import ExecutionHeader, Outcome
 
 
 class Execution(msgspec.Struct, frozen=True):

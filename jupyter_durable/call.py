@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Literal
 
 import msgspec
 
 from jupyter_durable import errors
-from jupyter_durable.history import Entry, Key, inner_scope, make_key
+from jupyter_durable.event_data import RequestInfo
+from jupyter_durable.history import Entry
+from jupyter_durable.keys import Key, inner_scope, make_key
 
 Reuse = Literal["ask", "all", "pure", "none"]
 """What a person said about finished steps after a difference; ``ask``: nothing yet."""
@@ -19,7 +22,19 @@ class Place:
     Numbers are taken here, at the call and before the first await, so they do not depend on who finishes first.
     """
 
-    __slots__ = ("_children", "_occurrences", "bound", "is_step", "loose", "parent", "path", "retried", "tainted")
+    __slots__ = (
+        "_children",
+        "_occurrences",
+        "bound",
+        "failed_at",
+        "is_step",
+        "key",
+        "loose",
+        "parent",
+        "path",
+        "retried",
+        "tainted",
+    )
 
     def __init__(self, path: str = "", parent: Place | None = None, *, is_step: bool = False) -> None:
         self.path = path
@@ -30,8 +45,12 @@ class Place:
         self.loose: bool = parent.loose if parent is not None else False
         """In a thread: which thread takes which work is for the operating system to say, and differs each time."""
         self.tainted: bool = parent.tainted if parent is not None else False
+        self.key: Key | None = None
+        """For the body of a step: the step's key."""
         self.retried: frozenset[int] = frozenset()
         """For the body of a step: inner steps whose failure ended an earlier attempt of this execution."""
+        self.failed_at = -1
+        """For the body of a step: seq at which its last attempt of this execution failed."""
         self._children: dict[str, int] = {}
         self._occurrences: dict[tuple[str, str], int] = {}
 
@@ -48,8 +67,10 @@ class Place:
     def body(self, key: Key) -> Place:
         """The place of the body of a step that was called here; a fresh one for every attempt."""
         place = Place(inner_scope(key), self, is_step=True)
+        place.key = key
         if self.bound is not None:
-            place.bound = inner_scope(key._replace(scope=self.bound))
+            place.key = key._replace(scope=self.bound)
+            place.bound = inner_scope(place.key)
         return place
 
     def occurrence(self, name: str, digest: str) -> int:
@@ -82,6 +103,10 @@ class Call(msgspec.Struct):
     at_most_once: bool = False
     rerun: Literal["ask", "always", "reuse"] = "ask"
 
+    request: RequestInfo | None = None
+    """Of a captured model call: what it asks."""
+    differs: Callable[[Entry], str] | None = None
+    """Of a captured model call: says in what a recorded one asked for something else."""
     key: Key = Key("", "", "", 0)
     """The key under which the call is looked up, and a live execution of it recorded."""
 
@@ -117,12 +142,16 @@ class Execute(msgspec.Struct, frozen=True):
     """Empty for a step that is simply new."""
     entry: Entry | None = None
     """The unfinished entry that this execution continues, if there is one."""
+    instead_of: Entry | None = None
+    """The recorded entry whose place this call takes: the same name with other arguments."""
 
 
 class Branch(msgspec.Struct, frozen=True):
     """The own history was made by other code or inputs than today's: go on, on a branch made from it."""
 
     reason: str
+    entry: Entry | None = None
+    """The recorded entry that the call differs from, if it is one of the same name."""
 
 
 class Stop(msgspec.Struct, frozen=True):

@@ -19,16 +19,8 @@ from jupyter_durable import clock, errors
 from jupyter_durable.branches import BranchView, group
 from jupyter_durable.branches import Execution as Seen
 from jupyter_durable.engine.opening import new_execution_id
-from jupyter_durable.events import (
-    AnyEvent,
-    Decided,
-    Decision,
-    ExecutionEnded,
-    Outcome,
-    Payload,
-    Settlement,
-    StepSettled,
-)
+from jupyter_durable.event_data import Decision, Outcome, Payload, Settlement
+from jupyter_durable.events import AnyEvent, Decided, ExecutionEnded, StepSettled
 from jupyter_durable.history import Entry, History
 from jupyter_durable.log import open_log
 from jupyter_durable.log.base import EventLog, ExecutionRecord

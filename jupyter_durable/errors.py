@@ -4,6 +4,7 @@
 
     DurableError (Exception)             every error below has facts as attributes and says what to do next
     ├── UsageError                       bad flags, names, options: nothing has happened yet
+    │   ├── CannotHook                   a library is not as its hook knows it: its calls go unrecorded
     │   ├── NotInRun                     a word that needs a run was used outside of one
     │   └── RunEnded                     a step was called after its execution had ended
     ├── LogError                         the log cannot be used as asked
@@ -18,7 +19,9 @@
     │   ├── DecisionNeeded               after an edit: finished or in-doubt steps that a person must settle
     │   ├── InDoubtError                 a step has an intent and no end, and its policy forbids to guess
     │   ├── HiddenEffectError            a live step would read what an earlier, replayed step changed in place
-    │   └── ReplayOnlyError              `--replay-only` met a step that history does not have
+    │   ├── ReplayOnlyError              `--replay-only` met a step that history does not have
+    │   └── StreamNotRecorded            more of a model's stream is asked for than was read when it was recorded
+    ├── BudgetExceeded                   the next call or step could pass the budget; it was not executed
     ├── ValueBoundaryError               the boundary of stored values
     │   ├── UnstorableValue              a value that cannot be stored, with the path to the offender
     │   ├── UnloadableValue              a stored value that today's code cannot bring back
@@ -27,7 +30,8 @@
     └── StepTimeout                      one attempt of a step took longer than its `timeout`
 
     DurableControl (BaseException)       not errors: a cell's `except Exception` must not eat them
-    └── RunSealed                        the run has stopped; every further step refuses
+    ├── RunSealed                        the run has stopped; every further step refuses
+    └── RunStopped                       carries an error of the tree above past an SDK that would swallow it
 
 Messages name run, branch and step, what was recorded and what was asked, and what to do.
 They never contain the value of an argument: it may be a prompt or a key.
@@ -80,6 +84,10 @@ class UsageError(DurableError):
 
 class NotInRun(UsageError):
     """A word that needs a run was used outside of one."""
+
+
+class CannotHook(UsageError):
+    """A library is not as its hook knows it; nothing was patched, and its calls go unrecorded."""
 
 
 class RunEnded(UsageError):
@@ -138,6 +146,14 @@ class ReplayOnlyError(ReplayError):
     """``--replay-only`` met a step that history does not have; nothing was executed."""
 
 
+class StreamNotRecorded(ReplayError):
+    """More of a model's stream is asked for than the program had read when it was recorded; nothing was asked anew."""
+
+
+class BudgetExceeded(DurableError):
+    """The next call or step could pass the budget; it was not executed. Facts: ``budget``, ``spent``, ``next``."""
+
+
 class ValueBoundaryError(DurableError):
     """A value cannot cross the boundary between program and log."""
 
@@ -164,3 +180,20 @@ class StepTimeout(DurableError, TimeoutError):
 
 class RunSealed(DurableControl):
     """The run has stopped (it needs a decision, or it was interrupted); no further step is executed."""
+
+
+class RunStopped(DurableControl):
+    """Carries an error past code that takes every `Exception` for a broken connection and tries again.
+
+    SDKs of model providers do. The cell, or the ``with`` block of the run, raises `error` in its place.
+
+    Attributes:
+        error: what is wrong.
+    """
+
+    def __init__(self, error: DurableError) -> None:
+        super().__init__(str(error), **error.facts)
+        self.error = error
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (RunStopped, (self.error,))

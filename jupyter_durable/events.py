@@ -11,194 +11,27 @@ changes its meaning and is never removed: old histories must replay for ever (``
 
 from __future__ import annotations
 
-from typing import Literal
-
 import msgspec
+
+from jupyter_durable.event_data import (
+    Adopted,
+    AttemptInfo,
+    Decision,
+    ExecutionHeader,
+    Notice,
+    Outcome,
+    OutputItem,
+    Payload,
+    RequestInfo,
+    Saved,
+    Settlement,
+    Struct,
+    Unstored,
+    Usage,
+)
 
 FORMAT = 1
 """Version of the event format; an execution names it in its first line."""
-
-
-class Struct(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True, gc=False):
-    """Base of everything that is written into a log."""
-
-
-class Payload(Struct, frozen=True, kw_only=True):
-    """The stored form of one value. It is JSON text, inline in ``data`` or, when large, in a blob."""
-
-    codec: Literal["json", "tagged"] = "json"
-    """``json``: plain JSON means itself. ``tagged``: objects with a ``$`` key stand for other types."""
-    data: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
-    """The JSON text itself, if it is small."""
-    blob: str | None = None
-    """Digest of the blob that holds the JSON text, if it is large."""
-    blobs: tuple[str, ...] = ()
-    """Digests of further blobs that the text refers to (large arrays and byte strings)."""
-    size: int = 0
-    """Bytes of the JSON text and of its blobs before compression; left 0 for an inline text without blobs."""
-
-
-class ErrorInfo(Struct, frozen=True, kw_only=True):
-    """An exception as it is stored: readable without loading anything, and restorable where possible."""
-
-    type: str
-    """Qualified name of the class, such as ``openai.RateLimitError``."""
-    message: str
-    traceback: str = ""
-    """Formatted traceback, capped; shown to people, never parsed."""
-    payload: Payload | None = None
-    """The exception as a value, verified by loading; absent if it cannot be rebuilt."""
-
-
-class Head(Struct, frozen=True, kw_only=True):
-    """The point in a history that an execution continues: the last line it has read."""
-
-    execution: str
-    seq: int
-    chain: str
-    """Checksum of that line (hexadecimal), so that a lost or changed line is noticed."""
-
-
-class Origin(Struct, frozen=True, kw_only=True):
-    """The branch that a branch was made from, and where."""
-
-    branch: str
-    execution: str
-    seq: int
-    """Last event of the origin that was visible when the branch was made."""
-
-
-class ExecutionHeader(Struct, frozen=True, kw_only=True):
-    """What an execution knew when it began: identity, code, inputs and circumstances."""
-
-    format: int
-    execution: str
-    run: str
-    """Id of the run: stable digest of notebook identity and run name."""
-    name: str
-    """Name of the run as people say it."""
-    branch: str
-    """Id of the branch, unique in the log."""
-    branch_name: str
-    """``main`` for the first branch of a run, then ``main-2`` and so on."""
-    head: Head | None = None
-    """What this execution continues; ``None`` for the first execution of a branch."""
-    origin: Origin | None = None
-    """Set on the first execution of a branch that was made from another."""
-    root: str = ""
-    """The branch at the root of this one's origins, itself if it has none; part of idempotency keys."""
-    generation: int = 0
-    """Rises by ``--fresh`` and by ``run again`` of finished steps; part of idempotency keys."""
-    purpose: Literal["run", "decide"] = "run"
-    """``decide``: the execution only writes down what a person decided."""
-    notebook: str = ""
-    """Durable id of the notebook; empty where it is not known."""
-    path: str = ""
-    """Path of the notebook or script when the execution began; a label, not an identity."""
-    cell: str = ""
-    """Cell id; empty where the front end sends none."""
-    source: str = ""
-    """Source of the cell, with secrets redacted."""
-    code: str = ""
-    """Digest of the cell's canonical AST."""
-    inputs: dict[str, str] = {}
-    """Notebook variables that the cell reads -> digest, or ``?TYPE`` where not comparable."""
-    values: dict[str, Payload] = {}
-    """Start values of small mutable inputs, to restore them when only the run itself has changed them."""
-    flags: dict[str, str] = {}
-    """Flags in force, such as ``{"fresh": "1"}``."""
-    pass_id: str = ""
-    """The pass (one execution of the notebook from top to end) that this belongs to, if headless."""
-    python: str = ""
-    packages: dict[str, str] = {}
-    """Evidence only: versions of jupyter_durable and of packages in use."""
-    pid: int = 0
-    host: str = ""
-    durability: Literal["power", "process"] = "power"
-    key: str = ""
-    """Id of the key that signs the lines (not the key)."""
-
-
-class Unstored(Struct, frozen=True, kw_only=True):
-    """Why a value could not be stored, and what was saved of it."""
-
-    path: str
-    """Path inside the value, such as ``result['client']``."""
-    value_type: str
-    reason: str
-    salvage: Payload | None = None
-    """A plainer form of the value (JSON projection or text)."""
-
-
-class AttemptInfo(Struct, frozen=True, kw_only=True):
-    """One failed try of a step that was, or may be, tried again."""
-
-    error: ErrorInfo
-    retry_in: float = 0.0
-    """Seconds until the next attempt."""
-    caused_by: tuple[int, ...] = ()
-    """Inner steps (seq of their start) whose failure ended this attempt."""
-
-
-class Adopted(Struct, frozen=True, kw_only=True):
-    """A result taken over from the branch of origin."""
-
-    execution: str
-    """Execution that recorded the result first."""
-    seq: int
-    """Its completion (or failure) event there."""
-    payload: Payload | None = None
-    error: ErrorInfo | None = None
-
-
-class Settlement(Struct, frozen=True, kw_only=True):
-    """What a person said about a step that was in doubt or whose value was not stored."""
-
-    choice: Literal["rerun", "value", "fail"]
-    by: str = ""
-    payload: Payload | None = None
-
-
-class Decision(Struct, frozen=True, kw_only=True):
-    """What a person said about finished steps after an edit."""
-
-    reuse: Literal["all", "pure", "none"]
-    by: str = ""
-    steps: tuple[str, ...] = ()
-    """Names of the steps that it speaks of; empty for all."""
-
-
-class Notice(Struct, frozen=True, kw_only=True):
-    """Something that the user was told once."""
-
-    kind: Literal["mutated_argument", "mutated_global", "file", "order_relaxed", "not_comparable", "note"]
-    message: str
-    names: tuple[str, ...] = ()
-
-
-class Outcome(Struct, frozen=True, kw_only=True):
-    """How an execution ended."""
-
-    status: Literal["completed", "failed", "interrupted", "stopped", "decided"]
-    """``stopped``: it needs a person (decision, in doubt, nondeterminism); nothing is lost."""
-    error: ErrorInfo | None = None
-    failed: tuple[int, ...] = ()
-    """Steps (seq of their start) whose failure itself ended the execution; only these are tried again."""
-    inputs: dict[str, str] = {}
-    """Digests of the mutable inputs at the end, to tell own mutations from edits."""
-    state: dict[str, tuple[str, str]] = {}
-    """Globals that only steps change -> digest at the end and at the start, to the same purpose."""
-    replayed: int = 0
-    live: int = 0
-
-
-class OutputItem(Struct, frozen=True, kw_only=True):
-    """One piece of output that a step wrote."""
-
-    kind: Literal["stdout", "stderr", "display"]
-    text: str = ""
-    data: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
-    """For ``display``: the MIME bundle."""
 
 
 class Event(Struct, frozen=True, kw_only=True, tag_field="type"):
@@ -233,12 +66,15 @@ class StepStarted(Event, frozen=True, kw_only=True, tag="step_started"):
     evidence: str = ""
     """Digest of the code that the step depends on."""
     kind: str = "step"
-    """``step``, or a determinism helper: ``now``, ``random``, ``uuid``."""
+    """``step``; ``model``, a captured model call; ``tool``, a framework's or MCP tool; or a helper for determinism:
+    ``now``, ``random``, ``uuid``."""
     attempt: int = 0
     """Attempts that failed before this one."""
     pure: bool = False
     why: str = ""
     """Why it was executed, if it was not simply new."""
+    data: RequestInfo | None = None
+    """Of a captured model call: what it asked."""
 
 
 class StepCompleted(Event, frozen=True, kw_only=True, tag="step_completed"):
@@ -325,6 +161,20 @@ class StepOutput(Event, frozen=True, kw_only=True, tag="step_output"):
     data: tuple[OutputItem, ...]
 
 
+class StepBilled(Event, frozen=True, kw_only=True, tag="step_billed"):
+    """What one attempt of a model call used; comes before its end."""
+
+    step: int
+    attempt: int = 0
+    data: Usage
+
+
+class Replayed(Event, frozen=True, kw_only=True, tag="replayed"):
+    """What was replayed and not bought; written before the first live step and at the end of an execution."""
+
+    data: Saved
+
+
 class TimerFired(Event, frozen=True, kw_only=True, tag="timer_fired"):
     """An ``asyncio.sleep`` in glue code was over. It keeps the order of things on replay, and is no key of anything."""
 
@@ -348,6 +198,8 @@ AnyEvent = (
     | Decided
     | Noticed
     | StepOutput
+    | StepBilled
+    | Replayed
     | TimerFired
 )
 """Every event of format 1."""

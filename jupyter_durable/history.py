@@ -9,30 +9,34 @@ intent, failed attempts, an intent again after a crash, an end.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from functools import partial
+from collections.abc import Iterable
 from sys import intern  # names and evidence are few, and every line brings a copy of its own
-from typing import Literal, NamedTuple
+from typing import Literal
 
 import msgspec
 
-from jupyter_durable.events import (
+from jupyter_durable.event_data import (
     Adopted,
-    AttemptFailed,
-    Decided,
     Decision,
     ErrorInfo,
-    ExecutionEnded,
     ExecutionHeader,
-    ExecutionStarted,
     Notice,
-    Noticed,
     Outcome,
     OutputItem,
     Payload,
-    Recorded,
     Settlement,
+    Unstored,
+    Usage,
+)
+from jupyter_durable.events import (
+    AttemptFailed,
+    Decided,
+    ExecutionEnded,
+    ExecutionStarted,
+    Noticed,
+    Recorded,
     StepAdopted,
+    StepBilled,
     StepCancelled,
     StepCompleted,
     StepFailed,
@@ -42,31 +46,11 @@ from jupyter_durable.events import (
     StepSettled,
     StepStarted,
     TimerFired,
-    Unstored,
 )
+from jupyter_durable.keys import Key, TimerKey, inner_scope, inside, make_key, parent_scope, stem
 
 State = Literal["open", "completed", "not_stored", "failed", "cancelled", "interrupted"]
 """How the newest intent of an entry ended; ``open``: it has no end (in doubt, unless it runs right now)."""
-
-
-class Key(NamedTuple):
-    """What makes a call the same call on replay."""
-
-    scope: str
-    name: str
-    digest: str
-    n: int
-
-
-make_key: Callable[[tuple[str, str, str, int]], Key] = partial(tuple.__new__, Key)
-"""A key from its four parts, at half the price of ``Key(...)``: one is made for every call and every intent."""
-
-
-class TimerKey(NamedTuple):
-    """A sleep of glue code: the n-th that was begun in a scope."""
-
-    scope: str
-    n: int
 
 
 class Entry(msgspec.Struct, eq=False, gc=False):
@@ -90,6 +74,10 @@ class Entry(msgspec.Struct, eq=False, gc=False):
     """Seq of the end; -1 while there is none."""
     attempts: int = 0
     """Attempts that failed."""
+    failed_at: int = -1
+    """Seq at which the last of them failed."""
+    billed: tuple[Usage, ...] = ()
+    """What each attempt of a model call used, as far as it was told."""
     why: str = ""
     """Why it was executed or taken over; empty for a step that was simply new."""
     payload: Payload | None = None
@@ -114,26 +102,15 @@ class Entry(msgspec.Struct, eq=False, gc=False):
         """The body has run to an end that counts: a value, or a value that could not be stored."""
         return self.state in ("completed", "not_stored")
 
+    @property
+    def usage(self) -> Usage | None:
+        """Of a model call: what its last answer used, wherever it was billed; ``None`` where that is unknown."""
+        if self.billed:
+            return self.billed[-1]
+        return self.adopted.usage if self.adopted is not None else None
+
     def __repr__(self) -> str:
         return f"<Entry {self.label} in {self.key.scope or 'cell'}: {self.state}>"
-
-
-def parent_scope(scope: str) -> str:
-    """The scope around a scope.
-
-    >>> parent_scope("fetch:a1b2.0/parse:9f00.1"), parent_scope("fetch:a1b2.0")
-    ('fetch:a1b2.0', '')
-    """
-    return scope.rpartition("/")[0]
-
-
-def stem(scope: str) -> str:
-    """A scope without the number among equals of its last element.
-
-    >>> stem("fetch:a1b2.0/parse:9f00.1")
-    'fetch:a1b2.0/parse:9f00'
-    """
-    return scope.rpartition(".")[0]
 
 
 class History:
@@ -147,6 +124,8 @@ class History:
         """Stem of a scope -> the scopes with that stem, in order of appearance (a dict as an ordered set)."""
         self.by_seq: dict[int, Entry] = {}
         """Seq of every intent of unfinished business, and of the newest intent of each entry -> entry."""
+        self.models: list[Entry] = []
+        """The captured model calls."""
         self.last_start: dict[str, int] = {}
         """Scope -> seq of the last intent made in it."""
         self.headers: list[ExecutionHeader] = []
@@ -212,7 +191,9 @@ class History:
             self._rare(event)
 
     def _rare(self, event: object) -> None:
-        if isinstance(event, TimerFired):
+        if isinstance(event, StepBilled):
+            self.by_seq[event.step].billed += (event.data,)
+        elif isinstance(event, TimerFired):
             self.fired[TimerKey(event.scope, event.n)] = self.seq
         elif isinstance(event, ExecutionEnded):
             if not self._decides:
@@ -267,6 +248,8 @@ class History:
             in_scope = self.scopes[key.scope] = []
             self._index_scope(key.scope)
         in_scope.append(entry)
+        if event.kind == "model":
+            self.models.append(entry)
         return entry
 
     def _index_scope(self, scope: str) -> None:
@@ -287,6 +270,7 @@ class History:
         final = isinstance(event, StepFailed)
         entry = self.by_seq[event.step]
         entry.attempts += 1
+        entry.failed_at = seq
         entry.error, entry.caused_by = event.data.error, event.data.caused_by
         entry.inner_failures |= frozenset(event.data.caused_by)
         if final:
@@ -324,6 +308,12 @@ class History:
         """
         if self.outcome is not None:
             return entry.seq in self.outcome.failed
+        return self.nobody_went_on(entry)
+
+    def nobody_went_on(self, entry: Entry) -> bool:
+        """Whether nothing was begun after the failure of an entry, in its scope or around it, nor did the cell end."""
+        if self.completed_branch():
+            return False
         scope = entry.key.scope
         while self.last_start.get(scope, -1) < entry.end:
             if not scope:
@@ -351,13 +341,13 @@ class History:
         done = {inner for e in self.entries.values() if e.finished and (inner := inner_scope(e.key)) in outer}
         moments: list[tuple[int, bool, Entry | TimerKey]] = []
         for scope, entries in self.scopes.items():
-            if done and _inside(scope, done):
+            if done and inside(scope, done):
                 continue
             for entry in entries:
                 moments.append((entry.begun, False, entry))
                 if entry.end >= 0:
                     moments.append((entry.end, True, entry))
-        moments += [(seq, True, key) for key, seq in self.fired.items() if not (done and _inside(key.scope, done))]
+        moments += [(seq, True, key) for key, seq in self.fired.items() if not (done and inside(key.scope, done))]
         moments.sort(key=lambda moment: moment[:2])
         return [(what, is_end) for _, is_end, what in moments]
 
@@ -369,21 +359,3 @@ class History:
                 scopes.add(scope)
                 scope = parent_scope(scope)
         return scopes
-
-
-def inner_scope(key: Key) -> str:
-    """The scope that a step opens for what its body does.
-
-    >>> inner_scope(Key("", "review", "kP3xQw9aB1cD2eF3gH4iJ5", 1))
-    'review:kP3xQw.1'
-    """
-    own = f"{key.name}:{key.digest[:6]}.{key.n}"
-    return f"{key.scope}/{own}" if key.scope else own
-
-
-def _inside(scope: str, done: set[str]) -> bool:
-    while scope:
-        if scope in done:
-            return True
-        scope = parent_scope(scope)
-    return False

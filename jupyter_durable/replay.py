@@ -15,6 +15,7 @@ later, and whoever consumes its result. Twenty gathered chains and an edit in on
 from __future__ import annotations
 
 from jupyter_durable import errors
+from jupyter_durable.attempts import OF_FAILED_ATTEMPT, is_of_failed_attempt, is_retried
 from jupyter_durable.call import (
     LATER,
     NEW,
@@ -29,7 +30,7 @@ from jupyter_durable.call import (
     Stop,
     Verdict,
 )
-from jupyter_durable.history import Entry, History, inner_scope, parent_scope
+from jupyter_durable.history import Entry, History
 from jupyter_durable.matching import Matcher
 from jupyter_durable.sentences import listed, state_of
 
@@ -107,11 +108,13 @@ class Replay:
         self.match.serve(self.own, entry)
         if self.source is not None:
             self._retrace(self.source, entry, call.place)
+        if is_of_failed_attempt(self.own, entry, call.place):
+            return self._replay_only(call) if self.policy.replay_only else Execute(OF_FAILED_ATTEMPT, entry)
         if entry.state in ("completed", "cancelled"):
             return Recorded(entry, "taken over from another branch" if entry.adopted else "recorded")
         if entry.state == "not_stored":
             return _not_stored(entry)
-        if entry.state == "failed" and not self._is_retried(self.own, entry, call):
+        if entry.state == "failed" and not is_retried(self.own, entry, call):
             return Recorded(entry, "recorded failure that the program caught")
         return self._again(entry, call)
 
@@ -122,16 +125,6 @@ class Replay:
             self.match.serve(source, twin)
         if entry.adopted is None and (twin is None or twin.finished):
             place.taint()
-
-    def _is_retried(self, history: History, entry: Entry, call: Call) -> bool:
-        if entry.settlement is not None and entry.settlement.choice == "fail":
-            return False
-        place: Place | None = call.place
-        while place is not None:
-            if place.is_step and (entry.seq in place.retried or entry.seq in _inner_failures(history, place)):
-                return True
-            place = place.parent
-        return history.ended_the_execution(entry)
 
     def _again(self, entry: Entry, call: Call) -> Verdict:
         """An entry without a value that must now be executed: in doubt, or a failure to be tried again."""
@@ -181,16 +174,18 @@ class Replay:
         first = waiting[0]
         same_name = next((e for e in waiting if e.key.name == call.name), None)
         asked = f"{call.label} with other arguments" if same_name is not None else call.label
+        named = (first,) if same_name is None or same_name is first else (first, same_name)
         where = f" in {scope}" if scope else ""
         if self.own.completed_branch():
             if not self.policy.causes:
-                return Branch(f"history has {first.label}{where}, the cell asks for {asked}: an outside input changed")
+                reason = f"history has {first.label}{where}, the cell asks for {asked}: an outside input changed"
+                return Branch(reason, same_name)
             return Stop(
                 errors.DecisionNeeded,
                 f"This cell has completed before. History has {first.label}{where} at this point; the cell now asks "
                 f"for {asked}.{self._likely()} Nothing was executed. `%%durable --from {first.begun}` goes on from "
                 f"here on a new branch; `%%durable --fresh` starts again.",
-                (first,),
+                named,
             )
         return Stop(
             errors.NondeterminismError,
@@ -198,7 +193,7 @@ class Replay:
             f"{first.label} ({state_of(first)}), asked is {asked}. Nothing was executed.{self._likely()} Put what may "
             f"differ from run to run into a step, or use `durable.now()`, `durable.random()`, `durable.uuid()`. Then "
             f"run the cell again; `--from {first.begun}` goes on from here on a new branch, `--fresh` starts again.",
-            (first,),
+            named,
         )
 
     def _likely(self) -> str:
@@ -240,12 +235,15 @@ class Replay:
             self._differ(place, f"the code that {entry.label} depends on has changed")
         if place.tainted:
             return self._after_difference(source, entry, call, changed)
+        if is_of_failed_attempt(source, entry, place):
+            self.match.serve(source, entry)
+            return self._live(call, OF_FAILED_ATTEMPT)
         if entry.state in ("completed", "cancelled"):
             self.match.serve(source, entry)
             return Adopt(entry, "the same before the first difference")
         if entry.state == "failed":
             self.match.serve(source, entry)
-            if self._is_retried(source, entry, call):
+            if is_retried(source, entry, call):
                 return self._live(call, f"tried again: attempt {entry.attempts} failed")
             return Adopt(entry, "recorded failure that the program caught")
         return self._ask_person(source, [entry], call)
@@ -267,7 +265,7 @@ class Replay:
         known_name = any(e.key.name == call.name for e in source.entries.values())
         if asked_later and not known_name:
             return self._ask_person(source, asked_later, call)
-        return self._live(call, why)
+        return self._live(call, why, same_name)
 
     def _after_difference(self, source: History, entry: Entry, call: Call, changed: bool) -> Verdict:
         reuse = self._reuse(call.name)
@@ -280,6 +278,9 @@ class Replay:
         if entry.state == "cancelled":
             self.match.serve(source, entry)
             return self._live(call, "cancelled on the branch of origin")
+        if is_of_failed_attempt(source, entry, call.place):
+            self.match.serve(source, entry)
+            return self._live(call, OF_FAILED_ATTEMPT)
         keep = self._keeps(entry, call, reuse, changed)
         if keep is None:
             later = [e for e in self.match.unserved(source, entry.key.scope) if e.begun > entry.begun]
@@ -347,10 +348,10 @@ class Replay:
         )
         return Stop(errors.DecisionNeeded, " ".join(said), tuple(at_stake))
 
-    def _live(self, call: Call, why: str) -> Verdict:
+    def _live(self, call: Call, why: str, instead_of: Entry | None = None) -> Verdict:
         if self.policy.replay_only:
             return self._replay_only(call)
-        return Execute(why)
+        return Execute(why, instead_of=instead_of)
 
     def _strict(self, call: Call, what: str) -> Stop:
         return Stop(
@@ -369,13 +370,6 @@ class Replay:
             return False
         names = (call.name, call.label.strip("`"), str(entry.begun))
         return not self.reached and self.policy.from_step in names
-
-
-def _inner_failures(history: History, place: Place) -> frozenset[int]:
-    """Failures inside a step that ended one of its attempts in an earlier execution."""
-    path = place.bound or place.path
-    outer = next((e for e in history.scopes.get(parent_scope(path), ()) if inner_scope(e.key) == path), None)
-    return outer.inner_failures if outer is not None else frozenset()
 
 
 def _not_stored(entry: Entry) -> Stop:

@@ -16,7 +16,7 @@ from jupyter_durable.engine.execution import Execution
 from jupyter_durable.engine.flags import Flags
 from jupyter_durable.engine.opening import begin
 from jupyter_durable.engine.options import RunSpec
-from jupyter_durable.errors import UsageError
+from jupyter_durable.errors import RunStopped, UsageError
 from jupyter_durable.log import open_log
 from jupyter_durable.log.base import EventLog
 
@@ -82,6 +82,8 @@ class RunContext:
         return self
 
     def _end(self, error: BaseException | None) -> None:
+        if isinstance(error, RunStopped):
+            error = error.error
         assert self.execution is not None
         assert self._token is not None
         try:
@@ -103,6 +105,7 @@ class RunContext:
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
         self._end(error)
+        _raise_carried(error)
 
     async def __aenter__(self) -> Self:
         return self._begin(asyncio.get_running_loop())
@@ -111,3 +114,10 @@ class RunContext:
         self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None
     ) -> None:
         self._end(error)
+        _raise_carried(error)
+
+
+def _raise_carried(error: BaseException | None) -> None:
+    """Raise the error that was carried past an SDK as itself."""
+    if isinstance(error, RunStopped):
+        raise error.error.with_traceback(error.__traceback__) from None

@@ -12,17 +12,12 @@ from dataclasses import dataclass, field
 import msgspec
 
 from jupyter_durable.call import Adopt, Call, Execute, Place, Policy, Recorded, Stop
+from jupyter_durable.event_data import Adopted, AttemptInfo, ErrorInfo, ExecutionHeader, Outcome, Payload
 from jupyter_durable.events import (
     FORMAT,
-    Adopted,
     AnyEvent,
-    AttemptInfo,
-    ErrorInfo,
     ExecutionEnded,
-    ExecutionHeader,
     ExecutionStarted,
-    Outcome,
-    Payload,
     StepAdopted,
     StepCompleted,
     StepFailed,

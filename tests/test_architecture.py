@@ -18,9 +18,22 @@ ROOT = Path(__file__).resolve().parents[1] / PACKAGE
 
 FLOORS: list[set[str]] = [
     # 0: words
-    {"errors", "events", "clock"},
+    {"errors", "event_data", "events", "clock"},
     # 1: rules; they do no I/O
-    {"values", "source", "evidence", "retry", "history", "call", "matching", "replay", "branches", "sentences"},
+    {
+        "values",
+        "source",
+        "evidence",
+        "retry",
+        "keys",
+        "history",
+        "call",
+        "matching",
+        "attempts",
+        "replay",
+        "branches",
+        "sentences",
+    },
     # 2: the log
     {"log"},
     # 3: acting

@@ -6,16 +6,11 @@ import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
+from jupyter_durable.event_data import AttemptInfo, ErrorInfo, Notice, Outcome, Payload, Settlement, Unstored
 from jupyter_durable.events import (
-    AttemptInfo,
-    ErrorInfo,
     ExecutionEnded,
     ExecutionStarted,
-    Notice,
     Noticed,
-    Outcome,
-    Payload,
-    Settlement,
     StepCancelled,
     StepCompleted,
     StepFailed,
@@ -24,10 +19,10 @@ from jupyter_durable.events import (
     StepSettled,
     StepStarted,
     TimerFired,
-    Unstored,
 )
 from jupyter_durable.events import Recorded as Line
-from jupyter_durable.history import History, Key, inner_scope
+from jupyter_durable.history import History
+from jupyter_durable.keys import Key, inner_scope
 from tests.simulation import Do, Simulation, header
 
 ERROR = AttemptInfo(error=ErrorInfo(type="ValueError", message="no"))

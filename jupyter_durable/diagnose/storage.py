@@ -14,7 +14,7 @@ import msgspec
 from jupyter_durable import clock
 from jupyter_durable.diagnose.finding import FEW, Finding, counted
 from jupyter_durable.errors import DurableError, LogError, LogUntrusted
-from jupyter_durable.events import Payload
+from jupyter_durable.event_data import Payload
 from jupyter_durable.log import files
 from jupyter_durable.log.lease import probe_locks
 from jupyter_durable.log.listing import Entry

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from jupyter_durable import clock
 from jupyter_durable.engine import payloads
-from jupyter_durable.events import Adopted, StepAdopted
-from jupyter_durable.history import Entry, Key
+from jupyter_durable.event_data import Adopted
+from jupyter_durable.events import StepAdopted
+from jupyter_durable.history import Entry
+from jupyter_durable.keys import Key
 from jupyter_durable.log.base import EventLog
 
 
@@ -16,5 +18,6 @@ def adoption(entry: Entry, key: Key, why: str, log: EventLog) -> StepAdopted:
     return StepAdopted(
         at=clock.now(), name=key.name, digest=key.digest, n=key.n, scope=key.scope, evidence=entry.evidence,
         kind=entry.kind, pure=entry.pure, why=why,
-        data=Adopted(execution=source.execution, seq=source.seq, payload=payload, error=entry.error),
+        data=Adopted(execution=source.execution, seq=source.seq, payload=payload, error=entry.error,
+                     usage=entry.usage),
     )  # fmt: skip

@@ -15,11 +15,11 @@ from jupyter_durable.engine.execution import Execution
 from jupyter_durable.engine.hidden import IMMUTABLE, changed_arguments, changed_globals, digests, written_files
 from jupyter_durable.engine.stats import Status, StepRow
 from jupyter_durable.engine.steps import StepSpec
-from jupyter_durable.errors import ReplayError, RunSealed, StepTimeout, UnstorableValue, ValueBoundaryError
+from jupyter_durable.errors import DurableControl, ReplayError, StepTimeout, UnstorableValue, ValueBoundaryError
+from jupyter_durable.event_data import AttemptInfo, ErrorInfo, OutputItem, Payload, Unstored, Usage
 from jupyter_durable.events import (
     AttemptFailed,
-    AttemptInfo,
-    OutputItem,
+    StepBilled,
     StepCancelled,
     StepCompleted,
     StepFailed,
@@ -27,9 +27,8 @@ from jupyter_durable.events import (
     StepNotStored,
     StepOutput,
     StepStarted,
-    Unstored,
 )
-from jupyter_durable.history import inner_scope
+from jupyter_durable.keys import inner_scope
 from jupyter_durable.values import comparable, encode_verified, redact, salvage
 
 SHOWN_AFTER = 0.005
@@ -49,6 +48,7 @@ class Attempt:
         "dead",
         "entry",
         "execution",
+        "failed_at",
         "failures",
         "globals_before",
         "key",
@@ -93,6 +93,8 @@ class Attempt:
         """It took long enough that its end must be flushed before its value is returned."""
         self.thread = threading.get_ident()
         self.retried: frozenset[int] = frozenset()
+        self.failed_at = -1
+        """Seq at which the last attempt of this execution failed."""
         self.watched: dict[str, Any] | None = None
         """Arguments that the body could change in place."""
         for value in values:
@@ -122,14 +124,15 @@ class Attempt:
             if self.entry is not None:
                 execution.mark_passed(self.entry)
             execution.stats.live += 1
+            execution.say_saved()
         self.begun = now()
         event = StepStarted(
             at=self.begun, name=key.name, digest=key.digest, n=key.n, scope=key.scope, evidence=call.evidence,
-            kind=call.kind, attempt=self.failures, pure=call.pure, why=self.why,
+            kind=call.kind, attempt=self.failures, pure=call.pure, why=self.why, data=call.request,
         )  # fmt: skip
         self.seq = seq = execution.append(event)
         if self.row is None:
-            self.row = StepRow(seq, key.name, "running", 0.0, self.why)
+            self.row = StepRow(seq, key.name, "running", 0.0, self.why, call.kind)
             execution.stats.rows.append(self.row)
         if key.scope:
             execution.replay.begun(seq, event)
@@ -138,7 +141,7 @@ class Attempt:
         self.tries += 1
         self.outputs = [] if execution.spec.capture_outputs and self.spec.outputs else None
         self.body = body = Frame(execution, None, call, self.outputs)
-        body.retried = self.retried
+        body.retried, body.failed_at = self.retried, self.failed_at
         execution.in_flight[seq] = self
         if len(execution.in_flight) == 1:  # beside siblings nobody could say who changed what
             self.values_before = digests(self.watched) if self.watched else {}
@@ -166,16 +169,26 @@ class Attempt:
 
     def completed(self, value: Any) -> Any:
         """Record the value; return it as replay will return it."""
-        execution = self.execution
         if self.dead:
             return value
         at = now()
-        took = at - self.begun
         try:
             encoded, restored = encode_verified(value)
-            payload = payloads.write(encoded, execution.writer)
+            payload = payloads.write(encoded, self.execution.writer)
         except ValueBoundaryError as error:
             raise self._not_stored(value, error) from None
+        self.completed_with(payload, at)
+        return restored
+
+    def completed_with(self, payload: Payload, at: float) -> None:
+        """Record a value that is encoded already.
+
+        Args:
+            payload: its stored form.
+            at: when the body returned.
+        """
+        execution = self.execution
+        took = at - self.begun
         if self.outputs or self.values_before or self.globals_before or self.spec.files:
             self._record_side_effects()
         event = StepCompleted(at=at, step=self.seq, data=payload)
@@ -187,7 +200,18 @@ class Attempt:
         if self.key.scope:
             execution.replay.own.apply(end, event)
         self._over("live", took)
-        return restored
+
+    def billed(self, usage: Usage) -> None:
+        """Record what an attempt of a model call used; before its end."""
+        if self.dead:
+            return
+        event = StepBilled(at=now(), step=self.seq, attempt=self.failures, data=usage)
+        end = self.execution.append(event)
+        if self.key.scope:
+            self.execution.replay.own.apply(end, event)
+        self.execution.stats.spent.add(usage)
+        if self.row is not None:
+            self.row.usage = usage
 
     def _record_side_effects(self) -> None:
         """Output that the body wrote, and changes that its value does not show."""
@@ -245,7 +269,7 @@ class Attempt:
             self._over("cancelled" if cancelled else "interrupted", took)
             return None
         in_doubt = self.spec.at_most_once and isinstance(error, StepTimeout)
-        if in_doubt or isinstance(error, KeyboardInterrupt | RunSealed | ReplayError | ValueBoundaryError):
+        if in_doubt or isinstance(error, KeyboardInterrupt | DurableControl | ReplayError | ValueBoundaryError):
             execution.append(StepInterrupted(at=now(), step=self.seq))
             self._over("interrupted", took)
             return None
@@ -261,22 +285,40 @@ class Attempt:
             delay = self.spec.policy.next(self.tries, error, _random())
         info = payloads.write_error(error, execution.writer)
         data = AttemptInfo(error=info, retry_in=delay or 0.0, caused_by=inner)
-        if self.outputs:
-            execution.append(StepOutput(at=now(), step=self.seq, data=tuple(self.outputs)))
-        kind = StepFailed if delay is None else AttemptFailed
-        event = kind(at=now(), step=self.seq, attempt=self.failures - 1, data=data)
-        end = execution.append(event)
-        if self.key.scope:
-            execution.replay.own.apply(end, event)
         if delay is None:
-            execution.flush()
             mark_failure(error, self.seq)
-            execution.stats.failed += 1
-            self._over("failed", took)
+            self._record_failure(StepFailed, data, took)
             return None
+        self._record_failure(AttemptFailed, data, took)
         self.why = f"attempt {self.failures} failed"
         execution.attempt_over(self.seq)
         return delay
+
+    def refused(self, info: ErrorInfo) -> None:
+        """Record that a model call was answered by an error; its SDK may try again (`again`), or raise."""
+        if self.dead:
+            return
+        self.failures += 1
+        self._record_failure(StepFailed, AttemptInfo(error=info), now() - self.begun)
+
+    def again(self) -> Frame:
+        """Write the intent of a further attempt that an SDK makes by itself after a refusal."""
+        self.execution.stats.failed -= 1
+        self.why = f"attempt {self.failures} failed"
+        return self.intend()
+
+    def _record_failure(self, kind: type[StepFailed | AttemptFailed], data: AttemptInfo, took: float) -> None:
+        execution = self.execution
+        if self.outputs:
+            execution.append(StepOutput(at=now(), step=self.seq, data=tuple(self.outputs)))
+        event = kind(at=now(), step=self.seq, attempt=self.failures - 1, data=data)
+        self.failed_at = execution.append(event)
+        if self.key.scope:
+            execution.replay.own.apply(self.failed_at, event)
+        if kind is StepFailed:
+            execution.flush()
+            execution.stats.failed += 1
+            self._over("failed", took)
 
     def _over(self, status: Status, took: float) -> None:
         execution, row = self.execution, self.row

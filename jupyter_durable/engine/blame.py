@@ -1,6 +1,29 @@
-"""Which steps an exception came out of: only these are tried again when the run is resumed."""
+"""What an error is about: the steps it came out of (only these are tried again on resume), what a call differs in."""
 
 from __future__ import annotations
+
+from collections.abc import Callable
+
+import msgspec
+
+from jupyter_durable.call import Branch, Execute, Stop, Verdict
+from jupyter_durable.history import Entry
+
+
+def with_difference(verdict: Verdict, differs: Callable[[Entry], str]) -> Verdict:
+    """A verdict that says in what a call of the same name had asked for something else.
+
+    Args:
+        verdict: what replay said.
+        differs: gives a sentence about a recorded entry; empty if nothing can be said.
+    """
+    if isinstance(verdict, Stop) and verdict.entries and (said := differs(verdict.entries[-1])):
+        return msgspec.structs.replace(verdict, message=f"{verdict.message} {said}")
+    if isinstance(verdict, Branch) and verdict.entry is not None and (said := differs(verdict.entry)):
+        return msgspec.structs.replace(verdict, reason=f"{verdict.reason}: {said.rstrip('.')}")
+    if isinstance(verdict, Execute) and verdict.instead_of is not None and (said := differs(verdict.instead_of)):
+        return msgspec.structs.replace(verdict, why=f"{verdict.why}: {said.rstrip('.')}")
+    return verdict
 
 
 def mark_failure(error: BaseException, seq: int) -> None:

@@ -19,7 +19,7 @@ from jupyter_durable.call import Call, Place
 class Frame:
     """One place of one execution, and the step whose body runs there."""
 
-    __slots__ = ("_place", "execution", "outputs", "retried", "step", "thread")
+    __slots__ = ("_place", "execution", "failed_at", "outputs", "retried", "step", "thread")
 
     def __init__(
         self, execution: Any, place: Place | None, step: Call | None = None, outputs: list[Any] | None = None
@@ -32,6 +32,8 @@ class Frame:
         """What the body writes, if it is captured."""
         self.retried: frozenset[int] = frozenset()
         """Inner steps whose failure ended an earlier attempt of the body."""
+        self.failed_at = -1
+        """Seq at which that attempt failed."""
         self.thread = threading.get_ident()
         """The thread in which calls of this place count in order."""
 
@@ -43,6 +45,7 @@ class Frame:
             assert self.step is not None
             place = self._place = self.step.place.body(self.step.key)
             place.retried = self.retried
+            place.failed_at = self.failed_at
         return place
 
     def finished(self) -> None:

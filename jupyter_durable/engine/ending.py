@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Literal
 import msgspec
 
 from jupyter_durable.engine.blame import causes
-from jupyter_durable.events import Notice, Outcome
+from jupyter_durable.errors import RunStopped
+from jupyter_durable.event_data import Notice, Outcome
 from jupyter_durable.replay import Replay
 from jupyter_durable.values import describe_error
 
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
 
 def outcome_of(execution: Execution, error: BaseException | None) -> Outcome:
     """The outcome of an execution whose cell ended with this error, or came to its end."""
+    if isinstance(error, RunStopped):
+        error = error.error.with_traceback(error.__traceback__)
     if error is None:
         status: Literal["completed", "failed", "interrupted", "stopped"] = "completed"
     elif execution.interrupted or isinstance(error, KeyboardInterrupt | asyncio.CancelledError):

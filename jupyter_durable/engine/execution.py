@@ -14,31 +14,24 @@ from hashlib import blake2b
 from typing import TYPE_CHECKING, Any
 
 from jupyter_durable import clock, errors
-from jupyter_durable.call import Adopt, Branch, Call, Place, Recorded, Stop, Verdict
+from jupyter_durable.call import Branch, Call, Place, Stop, Verdict
 from jupyter_durable.engine import payloads
-from jupyter_durable.engine.adopting import adoption
-from jupyter_durable.engine.blame import mark_failure
+from jupyter_durable.engine.blame import with_difference
 from jupyter_durable.engine.ending import outcome_of, unasked
 from jupyter_durable.engine.flushing import GroupFlush
 from jupyter_durable.engine.hidden import Changing, Stale, too_large
 from jupyter_durable.engine.identity import PATCHES
 from jupyter_durable.engine.options import RunSpec
-from jupyter_durable.engine.stats import Stats, Status, StepRow
+from jupyter_durable.engine.stats import Stats
+from jupyter_durable.engine.tally import Savings
 from jupyter_durable.engine.turnstile import Turnstile
-from jupyter_durable.events import (
-    ExecutionEnded,
-    ExecutionHeader,
-    Notice,
-    Noticed,
-    Outcome,
-    StepInterrupted,
-    TimerFired,
-)
+from jupyter_durable.event_data import ExecutionHeader, Notice, Outcome
+from jupyter_durable.events import ExecutionEnded, Noticed, Replayed, StepInterrupted, TimerFired
 from jupyter_durable.evidence import EvidenceBook
-from jupyter_durable.history import Entry, Key, TimerKey
+from jupyter_durable.history import Entry
+from jupyter_durable.keys import Key, TimerKey
 from jupyter_durable.log.base import EventLog, Writer
 from jupyter_durable.replay import Replay
-from jupyter_durable.values import restore_error
 
 if TYPE_CHECKING:
     from jupyter_durable.engine.attempt import Attempt
@@ -67,6 +60,7 @@ class Execution:
         self.loop = spec.loop
         self.started = clock.monotonic()
         self.stats = Stats()
+        self.savings = Savings()
         self.root = Place()
         self.lock = threading.RLock()
         """Guards replay, places that threads share, and the end."""
@@ -74,6 +68,8 @@ class Execution:
         """Called after every step; the cell's summary hangs here."""
         self.on_interrupt: Callable[[], None] | None = None
         """Called at a safe point for an interrupt that came while a result was being written."""
+        self.before_end: list[Callable[[], None]] = []
+        """Called first of all when the execution ends, and again when the last thread after that has ended."""
         self.on_closed: list[Callable[[Execution], None]] = []
         """Called when the branch has been released."""
         self.pending_interrupt = False
@@ -155,6 +151,8 @@ class Execution:
             if self.sealed:
                 self.refuse()
             verdict = self.replay.ask(call, early=early)
+            if call.differs is not None:
+                verdict = with_difference(verdict, call.differs)
             kind = type(verdict)
             if kind is Branch:
                 verdict = self._branch(verdict.reason, call)  # type: ignore[union-attr]
@@ -199,49 +197,7 @@ class Execution:
         if self.flushes:
             self.writer.flush()
 
-    # Replay ------------------------------------------------------------------------------------------------------
-
-    def result(self, entry: Entry) -> Any:
-        """Return what an entry holds, or raise what it holds."""
-        try:
-            if entry.state == "completed":
-                return payloads.read(payloads.of(entry, self.log), self.log)
-            if entry.error is None:
-                raise errors.InDoubtError(
-                    f"{self.place_of_run()}: {entry.label} was settled as failed by a person.",
-                    **self.where, step=entry.key.name,
-                )  # fmt: skip
-            failure = restore_error(entry.error, self.log.read_blob)
-        except errors.UnloadableValue as error:
-            self.sealed = str(error)
-            raise errors.UnloadableValue(
-                f"{self.place_of_run()}: the recorded value of {entry.label} cannot come back: {error} "
-                f"The step was not executed again, and the log is unchanged.",
-                **{**error.facts, **self.where, "step": entry.label},
-            ) from None
-        mark_failure(failure, entry.seq)
-        raise failure
-
-    def note_replayed(self, entry: Entry, verdict: Recorded | Adopt, arguments: dict[str, Any]) -> None:
-        """Count a step that was not executed, and remember what it had changed in place."""
-        status: Status = "replayed"
-        if isinstance(verdict, Adopt):
-            status = "adopted"
-            self.stats.adopted += 1
-        else:
-            self.stats.replayed += 1
-        self.stats.rows.append(StepRow(entry.begun, entry.key.name, status, 0.0, verdict.why))
-        if entry.notices:
-            self.stale.note(entry.notices, arguments)
-            self.stats.notices += [notice.message for notice in entry.notices if notice.kind.startswith("mutated")]
-        if self.on_change is not None:
-            self.on_change()
-
-    def adopt(self, entry: Entry, call: Call, why: str) -> None:
-        """Write down that a result was taken over from the branch of origin."""
-        self.append(adoption(entry, call.key, why, self.log))
-        for notice in entry.notices:
-            self.append(Noticed(at=clock.now(), step=self.writer.head.seq, data=notice))
+    # Order -------------------------------------------------------------------------------------------------------
 
     @property
     def turnstile(self) -> Turnstile:
@@ -272,6 +228,12 @@ class Execution:
         if not self.ended:
             self.append(TimerFired(at=clock.now(), scope=key.scope, n=key.n))
 
+    def say_saved(self) -> None:
+        """Write down what was replayed and not bought since this was last done."""
+        saved = self.savings.take()
+        if saved is not None:
+            self.append(Replayed(at=clock.now(), data=saved))
+
     def notice(self, step: int, notice: Notice) -> None:
         """Tell the user something once, and record that it was told."""
         self.append(Noticed(at=clock.now(), step=step, data=notice))
@@ -299,6 +261,13 @@ class Execution:
         """It has ended."""
         with self.lock:
             self._threads -= 1
+            if self.ended and not self._threads:
+                self._before_end()
+
+    @property
+    def threads_running(self) -> bool:
+        """Whether a thread of the run, or a job of it in a pool, is running."""
+        return self._threads > 0
 
     def safe_point(self) -> None:
         """Let an interrupt through that came while a result was being written."""
@@ -321,10 +290,12 @@ class Execution:
         with self.lock:
             if self.outcome is not None:
                 return self.outcome
+            self._before_end()
             self.ended = True
             PATCHES.uninstall(self.loop)
             try:
                 self._leave_nothing_running()
+                self.say_saved()
                 if error is None and (left := unasked(self.replay)) and not self.sealed:
                     self.notice(-1, left)
                 self.outcome = outcome_of(self, error)
@@ -334,6 +305,10 @@ class Execution:
                 self._release()  # the log takes no more: nothing can be recorded, and nobody must wait for it
                 raise
             return self.outcome
+
+    def _before_end(self) -> None:
+        for call in self.before_end:
+            call()
 
     def _leave_nothing_running(self) -> None:
         try:

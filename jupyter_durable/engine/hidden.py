@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 
 from jupyter_durable.errors import DurableError
-from jupyter_durable.events import Notice
+from jupyter_durable.event_data import Notice
 from jupyter_durable.evidence import EvidenceBook
 from jupyter_durable.values import comparable, digest
 

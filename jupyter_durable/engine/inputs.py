@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 
 from jupyter_durable.errors import DurableError
-from jupyter_durable.events import ExecutionHeader, Payload
+from jupyter_durable.event_data import ExecutionHeader, Payload
 from jupyter_durable.evidence import EvidenceBook, inputs
 from jupyter_durable.values import Encoded, comparable, encode
 from jupyter_durable.values.secrets import has_secret

@@ -17,18 +17,11 @@ from jupyter_durable.call import Policy, Reuse
 from jupyter_durable.engine.adopting import adoption
 from jupyter_durable.engine.execution import Execution
 from jupyter_durable.engine.hidden import too_large
+from jupyter_durable.engine.hooks import HOOKS
 from jupyter_durable.engine.inputs import Inputs, at_end, restore
 from jupyter_durable.engine.options import RunSpec
-from jupyter_durable.events import (
-    FORMAT,
-    Decided,
-    Decision,
-    ExecutionEnded,
-    ExecutionHeader,
-    Origin,
-    Outcome,
-    Payload,
-)
+from jupyter_durable.event_data import Decision, ExecutionHeader, Origin, Outcome, Payload
+from jupyter_durable.events import FORMAT, Decided, ExecutionEnded
 from jupyter_durable.evidence import EvidenceBook
 from jupyter_durable.history import History
 from jupyter_durable.log.base import EventLog, Writer
@@ -117,6 +110,8 @@ def _begin_once(spec: RunSpec, log: EventLog) -> Execution:
     if choice.take is not None and (unseen := too_large(inputs.digests)):
         execution.stats.notices.append(unseen)
     execution.stats.notices += [] if choice.take is not None or choice.origin is None else [choice.reason]
+    HOOKS.set()
+    execution.stats.notices += HOOKS.problems
     execution.on_closed.append(_forget)
     _draining[spec.run] = execution
     return execution

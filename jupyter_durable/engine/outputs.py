@@ -16,7 +16,7 @@ from typing import Any, Literal
 import msgspec
 
 from jupyter_durable.engine.context import Frame, current
-from jupyter_durable.events import OutputItem
+from jupyter_durable.event_data import OutputItem
 from jupyter_durable.values import redact
 
 MOST = 64 * 1024

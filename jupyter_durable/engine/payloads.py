@@ -8,7 +8,8 @@ from typing import Any
 import msgspec
 
 from jupyter_durable.errors import UnloadableValue, UnstorableValue
-from jupyter_durable.events import ErrorInfo, Payload, StepCompleted
+from jupyter_durable.event_data import ErrorInfo, Payload
+from jupyter_durable.events import StepCompleted
 from jupyter_durable.history import Entry
 from jupyter_durable.log.base import EventLog, Writer
 from jupyter_durable.values import Encoded, decode, describe_error
@@ -43,6 +44,11 @@ def write(encoded: Encoded, writer: Writer) -> Payload:
     if len(text) > INLINE:
         return Payload(codec=encoded.codec, blob=writer.put_blob(text), blobs=tuple(blobs), size=size)
     return Payload(codec=encoded.codec, data=msgspec.Raw(text), blobs=tuple(blobs), size=size)
+
+
+def encoded_json(text: bytes) -> Encoded:
+    """JSON text in its stored form."""
+    return Encoded("json", text, {})
 
 
 def of(entry: Entry, log: EventLog) -> Payload:

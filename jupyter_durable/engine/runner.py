@@ -15,17 +15,15 @@ from typing import Any, cast
 
 from jupyter_durable import clock, errors
 from jupyter_durable.call import LATER, Adopt, Call, Execute, Recorded
-from jupyter_durable.engine import outputs
 from jupyter_durable.engine.attempt import Attempt
-from jupyter_durable.engine.cancelling import cancelled_again
 from jupyter_durable.engine.context import CURRENT, Frame
 from jupyter_durable.engine.execution import Execution
+from jupyter_durable.engine.handing_out import hand_out, wait_for_turn
 from jupyter_durable.engine.identity import DRIVERS
 from jupyter_durable.engine.steps import StepSpec, prepare
 from jupyter_durable.engine.timers import plain_sleep
 from jupyter_durable.errors import StepTimeout
-from jupyter_durable.events import Notice
-from jupyter_durable.history import Entry
+from jupyter_durable.event_data import Notice
 
 
 def run_sync(frame: Frame, spec: StepSpec, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -36,10 +34,8 @@ def run_sync(frame: Frame, spec: StepSpec, args: tuple[Any, ...], kwargs: dict[s
     verdict = execution.ask(call)
     if type(verdict) is not Execute:
         assert isinstance(verdict, Recorded | Adopt)
-        if verdict.entry.outputs:
-            _emit(execution, verdict.entry)
         execution.mark_passed(verdict.entry)
-        return _hand_out(execution, call, verdict, names, values)
+        return hand_out(execution, call, verdict, names, values)
     attempt = Attempt(execution, spec, call, verdict, names, values)
     while True:
         body = attempt.intend()
@@ -86,10 +82,8 @@ async def _drive(
         verdict = execution.ask(call)
     if not isinstance(verdict, Execute):
         entry = verdict.entry
-        await _turn(execution, entry)
-        if entry.outputs:
-            _emit(execution, entry)
-        return _hand_out(execution, call, verdict, names, values)
+        await wait_for_turn(execution, entry)
+        return hand_out(execution, call, verdict, names, values)
     if execution.ended:
         raise errors.RunEnded(f"Step `{spec.name}` was awaited after its execution had ended; it was not executed.")
     attempt = Attempt(execution, spec, call, verdict, names, values)
@@ -163,37 +157,3 @@ def _in_time(attempt: Attempt, args: tuple[Any, ...], kwargs: dict[str, Any]) ->
 
 def _timed_out(spec: StepSpec) -> StepTimeout:
     return StepTimeout(f"Step `{spec.name}` took longer than its timeout of {spec.policy.timeout:g} s.", step=spec.name)
-
-
-async def _turn(execution: Execution, entry: Entry) -> None:
-    """Wait until it is the turn of a recorded result."""
-    if asyncio.get_running_loop() is not execution.loop:
-        execution.mark_passed(entry)
-        return
-    turnstile = execution.turnstile
-    turnstile.started(entry)
-    if entry.state == "cancelled":
-        # The program cancelled this step, and being the same program it will do so again, at this moment or later.
-        await turnstile.turn(entry)
-        await cancelled_again()
-    if not turnstile.ready(entry):
-        await turnstile.turn(entry)
-        execution.replay.relaxed |= turnstile.relaxed
-
-
-def _hand_out(execution: Execution, call: Call, verdict: Recorded | Adopt, names: list[str], values: list[Any]) -> Any:
-    entry = verdict.entry
-    if type(verdict) is Adopt:
-        if entry.state == "cancelled":
-            raise asyncio.CancelledError
-        execution.adopt(entry, call, verdict.why)
-    execution.note_replayed(entry, verdict, dict(zip(names, values, strict=False)) if entry.notices else {})
-    if execution.pending_interrupt:
-        execution.safe_point()
-    return execution.result(entry)
-
-
-def _emit(execution: Execution, entry: Entry) -> None:
-    """Write again what the step wrote when it was executed."""
-    if execution.spec.capture_outputs:
-        outputs.emit(entry.outputs)

@@ -7,6 +7,9 @@ from typing import Literal
 
 import msgspec
 
+from jupyter_durable.engine.tally import Tally
+from jupyter_durable.event_data import Usage
+
 Status = Literal["replayed", "adopted", "live", "failed", "cancelled", "interrupted", "not stored", "running"]
 """What became of a step in this execution; ``live``: really executed, to its end."""
 
@@ -19,6 +22,8 @@ class StepRow(msgspec.Struct):
     status: Status
     seconds: float = 0.0
     why: str = ""
+    kind: str = "step"
+    usage: Usage | None = None
 
 
 class Stats(msgspec.Struct):
@@ -29,6 +34,8 @@ class Stats(msgspec.Struct):
     live: int = 0
     """Steps that were really executed (each counts once, whatever its attempts)."""
     failed: int = 0
+    spent: Tally = msgspec.field(default_factory=Tally)
+    """What model calls of this execution used."""
     rows: deque[StepRow] = msgspec.field(default_factory=lambda: deque(maxlen=10_000))
     notices: list[str] = msgspec.field(default_factory=list)
 

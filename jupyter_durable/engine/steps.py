@@ -10,7 +10,7 @@ from typing import Any, Literal
 import msgspec
 
 from jupyter_durable import errors
-from jupyter_durable.call import Call
+from jupyter_durable.call import Call, Place
 from jupyter_durable.engine.binding import Binder
 from jupyter_durable.engine.context import Frame
 from jupyter_durable.engine.execution import Execution
@@ -72,18 +72,22 @@ def prepare(
             f"executed. Give what identifies the call: `@step(key=lambda ...: ...)`, or pass plain data.",
             **{**error.facts, **execution.where, "step": spec.name},
         ) from None
-    place = frame.place
-    if frame.thread != threading.get_ident():
-        with execution.lock:
-            place = place.child(f"{spec.name}:{identity[:6]}", loose=True)
-            n = place.occurrence(spec.name, identity)
-    else:
-        n = place.occurrence(spec.name, identity)
+    place, n = placed(frame, spec.name, identity)
     evidence = execution.evidence_of(spec.fn) if spec.kind == "step" else ""
     if spec.version:
         evidence = f"{evidence}@{spec.version}"
     call = Call(place, spec.name, identity, n, evidence, spec.kind, spec.pure, spec.at_most_once, spec.rerun)
     return call, names, values
+
+
+def placed(frame: Frame, name: str, identity: str) -> tuple[Place, int]:
+    """Where a call is made, and how many equal ones were made there before."""
+    place = frame.place
+    if frame.thread == threading.get_ident():
+        return place, place.occurrence(name, identity)
+    with frame.execution.lock:
+        place = place.child(f"{name}:{identity[:6]}", loose=True)
+        return place, place.occurrence(name, identity)
 
 
 def _refuse(execution: Execution, spec: StepSpec) -> None:

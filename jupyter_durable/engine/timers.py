@@ -11,7 +11,7 @@ import asyncio.tasks
 from typing import Any
 
 from jupyter_durable.engine.context import current
-from jupyter_durable.history import TimerKey
+from jupyter_durable.keys import TimerKey
 
 plain_sleep = asyncio.tasks.sleep
 """The ordinary one, for waits that are no business of a history."""

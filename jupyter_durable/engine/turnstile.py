@@ -15,7 +15,8 @@ import asyncio
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from jupyter_durable.history import Entry, TimerKey
+from jupyter_durable.history import Entry
+from jupyter_durable.keys import TimerKey
 
 CHECK_EVERY = 0.01
 """Seconds between two looks at a replay that makes no progress."""

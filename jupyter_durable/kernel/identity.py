@@ -17,7 +17,7 @@ from typing import Any
 
 from jupyter_durable import clock
 from jupyter_durable.errors import UsageError
-from jupyter_durable.events import ExecutionHeader
+from jupyter_durable.event_data import ExecutionHeader
 from jupyter_durable.kernel import header as headers_of_cells
 
 SESSION = "JPY_SESSION_NAME"

@@ -20,7 +20,7 @@ from jupyter_durable.engine.opening import begin
 from jupyter_durable.engine.options import RunSpec, run_id
 from jupyter_durable.engine.stats import StepRow
 from jupyter_durable.errors import LogError, RunSealed, UsageError
-from jupyter_durable.events import ExecutionHeader
+from jupyter_durable.event_data import ExecutionHeader
 from jupyter_durable.kernel.cell import as_sentence
 from jupyter_durable.kernel.display import Summary
 from jupyter_durable.kernel.header import Header

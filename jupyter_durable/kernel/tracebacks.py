@@ -14,7 +14,7 @@ from typing import Any
 
 from jupyter_durable.engine.context import CURRENT
 from jupyter_durable.engine.execution import Execution
-from jupyter_durable.errors import DurableControl, DurableError
+from jupyter_durable.errors import DurableControl, DurableError, RunStopped
 
 _HOME = str(Path(__file__).absolute().parents[1]) + os.sep
 _ON_PURPOSE = (DurableError, DurableControl, KeyboardInterrupt, asyncio.CancelledError)
@@ -83,6 +83,8 @@ class ErrorHandler:
     def _as_shown(self, error: BaseException, *, interrupted: bool) -> BaseException:
         if isinstance(error, BaseExceptionGroup):
             error = without_echoes(error)
+        if isinstance(error, RunStopped):
+            return error.error.with_traceback(error.__traceback__)
         if isinstance(error, asyncio.CancelledError) and interrupted:
             interrupt = KeyboardInterrupt()
             interrupt.__traceback__ = error.__traceback__
@@ -93,6 +95,9 @@ class ErrorHandler:
 
 def without_echoes(group: BaseExceptionGroup[BaseException]) -> BaseException:
     """What a group of errors says: when one stops the run, its siblings raise only that it has stopped."""
+    carried = group.subgroup(RunStopped)
+    if carried is not None:
+        return _first(carried)
     rest = group.split(DurableControl)[1]
     if rest is None:
         return _first(group)

@@ -11,7 +11,8 @@ from typing import Literal, Protocol
 
 import msgspec
 
-from jupyter_durable.events import AnyEvent, ExecutionHeader, Head, Outcome, Recorded
+from jupyter_durable.event_data import ExecutionHeader, Head, Outcome
+from jupyter_durable.events import AnyEvent, Recorded
 
 Durability = Literal["power", "process"]
 """``power``: survives loss of power (flushed before each effect). ``process``: survives the death of the process."""

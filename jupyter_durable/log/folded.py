@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from jupyter_durable.errors import LogDamaged, LogUntrusted, LogUnusable
-from jupyter_durable.events import Head, Recorded
+from jupyter_durable.event_data import Head
+from jupyter_durable.events import Recorded
 from jupyter_durable.log import database
 from jupyter_durable.log.line import decode_event
 from jupyter_durable.log.listing import Entry

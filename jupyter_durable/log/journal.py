@@ -15,7 +15,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from jupyter_durable.errors import LogUnusable
-from jupyter_durable.events import AnyEvent, ExecutionStarted, Head
+from jupyter_durable.event_data import Head
+from jupyter_durable.events import AnyEvent, ExecutionStarted
 from jupyter_durable.log import files
 from jupyter_durable.log.base import Durability
 from jupyter_durable.log.line import Chain, encode_line, header_start

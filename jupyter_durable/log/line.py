@@ -21,7 +21,8 @@ from zlib import crc32
 import msgspec
 
 from jupyter_durable.errors import LogTooNew
-from jupyter_durable.events import FORMAT, AnyEvent, ExecutionHeader, ExecutionStarted, Head
+from jupyter_durable.event_data import ExecutionHeader, Head
+from jupyter_durable.events import FORMAT, AnyEvent, ExecutionStarted
 from jupyter_durable.values.trust import MAC_SIZE
 
 ENVELOPE = 39

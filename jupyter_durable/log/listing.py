@@ -14,7 +14,8 @@ from zlib import crc32
 import msgspec
 
 from jupyter_durable.errors import LogDamaged, LogError, LogTooNew
-from jupyter_durable.events import AnyEvent, ExecutionEnded, ExecutionHeader, Head
+from jupyter_durable.event_data import ExecutionHeader, Head
+from jupyter_durable.events import AnyEvent, ExecutionEnded
 from jupyter_durable.log import files, lease
 from jupyter_durable.log.base import ExecutionRecord
 from jupyter_durable.log.line import ENVELOPE, decode_event, read_envelope

@@ -22,7 +22,8 @@ import msgspec
 
 from jupyter_durable import clock
 from jupyter_durable.errors import BranchMoved, LogDamaged, LogError, LogUnusable, UsageError
-from jupyter_durable.events import AnyEvent, ExecutionHeader, ExecutionStarted, Head, Recorded
+from jupyter_durable.event_data import ExecutionHeader, Head
+from jupyter_durable.events import AnyEvent, ExecutionStarted, Recorded
 from jupyter_durable.log import files, lease, locks
 from jupyter_durable.log.base import ExecutionRecord, Holder
 from jupyter_durable.log.blobs import BlobStore

@@ -14,7 +14,8 @@ import msgspec
 
 from jupyter_durable import clock
 from jupyter_durable.errors import BranchMoved, LogDamaged, LogUnusable
-from jupyter_durable.events import AnyEvent, ExecutionEnded, ExecutionHeader, ExecutionStarted, Head, Recorded
+from jupyter_durable.event_data import ExecutionHeader, Head
+from jupyter_durable.events import AnyEvent, ExecutionEnded, ExecutionStarted, Recorded
 from jupyter_durable.log import lease
 from jupyter_durable.log.base import ExecutionRecord, Holder
 from jupyter_durable.log.blobs import digest_of

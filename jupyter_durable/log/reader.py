@@ -18,7 +18,8 @@ from zlib import crc32
 import msgspec
 
 from jupyter_durable.errors import LogDamaged, LogTooNew, LogUntrusted
-from jupyter_durable.events import FORMAT, ExecutionStarted, Payload, Recorded, StepCompleted
+from jupyter_durable.event_data import Payload
+from jupyter_durable.events import FORMAT, ExecutionStarted, Recorded, StepCompleted
 from jupyter_durable.log import files
 from jupyter_durable.log.line import (
     ENVELOPE,

@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 
 from jupyter_durable.errors import UnloadableValue, UnstorableValue
-from jupyter_durable.events import ErrorInfo
+from jupyter_durable.event_data import ErrorInfo
 from jupyter_durable.values.classes import WAYS_OUT
 from jupyter_durable.values.codec import Encoded, decode
 from jupyter_durable.values.refused import type_name

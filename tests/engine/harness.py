@@ -14,7 +14,8 @@ from typing import Any
 
 from jupyter_durable.engine.execution import Execution
 from jupyter_durable.errors import DurableError
-from jupyter_durable.events import AnyEvent, ExecutionHeader
+from jupyter_durable.event_data import ExecutionHeader
+from jupyter_durable.events import AnyEvent
 from jupyter_durable.log.memory import MemoryLog, MemoryWriter
 from jupyter_durable.running import RunContext
 

@@ -7,7 +7,7 @@ import shutil
 
 import pytest
 
-from jupyter_durable.events import ExecutionHeader
+from jupyter_durable.event_data import ExecutionHeader
 from jupyter_durable.kernel.identity import (
     CellFacts,
     NotebookFacts,

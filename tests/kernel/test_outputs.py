@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from jupyter_durable.engine import outputs
-from jupyter_durable.events import OutputItem
+from jupyter_durable.event_data import OutputItem
 
 
 def texts(sink):

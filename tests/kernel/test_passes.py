@@ -11,7 +11,7 @@ import nbformat
 import pytest
 
 from jupyter_durable.errors import UsageError
-from jupyter_durable.events import ExecutionHeader, Head, Origin, Outcome
+from jupyter_durable.event_data import ExecutionHeader, Head, Origin, Outcome
 from jupyter_durable.kernel.passes import Passes, attended, choose, left_open
 from jupyter_durable.log.base import ExecutionRecord
 

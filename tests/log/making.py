@@ -11,17 +11,8 @@ from typing import Any
 
 import msgspec
 
-from jupyter_durable.events import (
-    FORMAT,
-    ExecutionEnded,
-    ExecutionHeader,
-    Head,
-    Outcome,
-    Payload,
-    Recorded,
-    StepCompleted,
-    StepStarted,
-)
+from jupyter_durable.event_data import ExecutionHeader, Head, Outcome, Payload
+from jupyter_durable.events import FORMAT, ExecutionEnded, Recorded, StepCompleted, StepStarted
 from jupyter_durable.log.base import EventLog, Writer
 
 ROOT = Path(__file__).resolve().parents[2]

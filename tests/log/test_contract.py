@@ -12,19 +12,22 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from jupyter_durable.errors import BranchBusy, LogDamaged, LogUnusable
-from jupyter_durable.events import (
+from jupyter_durable.event_data import (
     Adopted,
-    AttemptFailed,
     AttemptInfo,
-    Decided,
     Decision,
     ErrorInfo,
-    ExecutionStarted,
     Notice,
-    Noticed,
     OutputItem,
     Payload,
     Settlement,
+    Unstored,
+)
+from jupyter_durable.events import (
+    AttemptFailed,
+    Decided,
+    ExecutionStarted,
+    Noticed,
     StepAdopted,
     StepCancelled,
     StepCompleted,
@@ -33,7 +36,6 @@ from jupyter_durable.events import (
     StepNotStored,
     StepOutput,
     StepSettled,
-    Unstored,
 )
 from jupyter_durable.log import open_log
 from jupyter_durable.log.base import EventLog

@@ -394,7 +394,7 @@ def test_a_damaged_stub_is_named(local: LocalLog) -> None:
 def test_numbers_come_back_from_the_database_as_they_were_written(local: LocalLog) -> None:
     import msgspec
 
-    from jupyter_durable.events import Payload
+    from jupyter_durable.event_data import Payload
 
     text = b'{"x":1.10,"big":123456789012345678901234567890,"e":1e5,"z":-0.0,"s":"\\u00e9\\u0000 ,\\"data\\":"}'
     writer = begin(local)

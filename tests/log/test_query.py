@@ -11,13 +11,9 @@ import msgspec
 import pytest
 
 from jupyter_durable.errors import LogDamaged
+from jupyter_durable.event_data import Adopted, AttemptInfo, ErrorInfo, Payload, Settlement, Unstored
 from jupyter_durable.events import (
-    Adopted,
     AttemptFailed,
-    AttemptInfo,
-    ErrorInfo,
-    Payload,
-    Settlement,
     StepAdopted,
     StepCancelled,
     StepCompleted,
@@ -25,7 +21,6 @@ from jupyter_durable.events import (
     StepInterrupted,
     StepNotStored,
     StepSettled,
-    Unstored,
 )
 from jupyter_durable.log import query
 from jupyter_durable.log.local import LocalLog

@@ -10,7 +10,7 @@ import openai
 import pytest
 
 from jupyter_durable.errors import UnloadableValue
-from jupyter_durable.events import ErrorInfo, Payload
+from jupyter_durable.event_data import ErrorInfo, Payload
 from jupyter_durable.values import describe_error, encode, encode_verified, restore_error
 
 

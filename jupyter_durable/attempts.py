@@ -1,0 +1,59 @@
+"""Which attempt a recorded entry belongs to, and which failures a new attempt tries again. Pure.
+
+An attempt that was cut by a death or the stop button is continued: everything inside it is returned from history. Only
+one that ended by an exception is followed by a new attempt. That one reuses the finished steps inside it, and asks the
+models anew: an answer on which the attempt failed would make it fail again.
+"""
+
+from __future__ import annotations
+
+from jupyter_durable.call import Call, Place
+from jupyter_durable.history import Entry, History
+
+OF_FAILED_ATTEMPT = "asked anew: the attempt of its step had failed"
+"""Why a model call is executed although it has an answer."""
+
+
+def is_of_failed_attempt(history: History, entry: Entry, place: Place | None) -> bool:
+    """Whether an entry is a model's answer inside a step whose attempt failed after it.
+
+    Args:
+        history: where the entry is from.
+        entry: the entry that a call has found.
+        place: where the call is made now.
+    """
+    if entry.kind != "model" or entry.end < 0:
+        return False
+    while place is not None:
+        if place.key is not None:
+            if entry.end < place.failed_at and history.entries.get(entry.key) is entry:
+                return True
+            outer = history.entries.get(place.key)
+            if outer is not None and entry.end < outer.failed_at:
+                return True
+        place = place.parent
+    return False
+
+
+def is_retried(history: History, entry: Entry, call: Call) -> bool:
+    """Whether a recorded failure is tried again, because it is what ended an execution or an outer attempt.
+
+    Else the program caught it and went on: then it is raised again, so that the program takes the same way.
+    """
+    if entry.settlement is not None and entry.settlement.choice == "fail":
+        return False
+    place: Place | None = call.place
+    while place is not None:
+        if place.is_step and (entry.seq in place.retried or entry.seq in _inner_failures(history, place)):
+            return True
+        place = place.parent
+    if entry.kind == "model":
+        # The error is made by an SDK from the answer, so nobody knows whether it is the one that ended the cell.
+        return history.nobody_went_on(entry)
+    return history.ended_the_execution(entry)
+
+
+def _inner_failures(history: History, place: Place) -> frozenset[int]:
+    """Failures inside a step that ended one of its attempts in an earlier execution."""
+    outer = history.entries.get(place.key) if place.key is not None else None
+    return outer.inner_failures if outer is not None else frozenset()

@@ -1,0 +1,72 @@
+"""What is written down of a request, and in what a request differs from a recorded one."""
+
+from __future__ import annotations
+
+import msgspec
+
+from jupyter_durable.capture.difference import sentence
+from jupyter_durable.capture.outgoing import canonical, url_of, without_secrets
+from jupyter_durable.capture.providers.base import Api, Ask
+from jupyter_durable.engine import payloads
+from jupyter_durable.errors import LogError
+from jupyter_durable.event_data import RequestInfo
+from jupyter_durable.events import StepAdopted, StepCompleted, StepFailed, StepStarted
+from jupyter_durable.history import Entry
+from jupyter_durable.log.base import EventLog, Writer
+
+
+def request_info(api: Api, ask: Ask, secrets: tuple[str, ...], writer: Writer) -> RequestInfo:
+    """A request as it is written down, beside the intent.
+
+    Args:
+        api: what kind of call it is.
+        ask: the request.
+        secrets: the keys that it carries.
+        writer: takes a large body as a blob.
+    """
+    body = None
+    if ask.json is not None:
+        text = without_secrets(canonical(ask), secrets).encode()
+        body = payloads.write(payloads.encoded_json(text), writer)
+    return RequestInfo(
+        provider=api.provider_of(ask), api=api.name, model=api.model(ask), method=ask.method,
+        url=without_secrets(url_of(ask), secrets), stream=api.streams(ask), most_output=api.most_output(ask), body=body,
+    )  # fmt: skip
+
+
+def difference_from(entry: Entry, ask: Ask, secrets: tuple[str, ...], log: EventLog) -> str:
+    """In what a request differs from a recorded call of the same kind, in words.
+
+    Returns:
+        Empty if nothing can be said: the recorded request is not there, or no JSON.
+    """
+    if entry.kind != "model":
+        return ""
+    info = recorded_request(entry, log)
+    if info is None:
+        return ""
+    url = without_secrets(url_of(ask), secrets)
+    if info.url != url:
+        return f"The request goes to another address: recorded is `{info.url}`, asked is `{url}`."
+    if info.body is None or ask.json is None:
+        return ""
+    try:
+        recorded = payloads.read(info.body, log)
+    except LogError:
+        return ""
+    return sentence(recorded, msgspec.json.decode(without_secrets(canonical(ask), secrets)))
+
+
+def recorded_request(entry: Entry, log: EventLog) -> RequestInfo | None:
+    """What a recorded model call asked; ``None`` where the log no longer has it."""
+    try:
+        event = log.reload(entry.execution, entry.seq).event
+        if isinstance(event, StepAdopted):
+            origin = event.data
+            end = log.reload(origin.execution, origin.seq).event
+            if not isinstance(end, StepCompleted | StepFailed):
+                return None
+            event = log.reload(origin.execution, end.step).event
+    except LogError:
+        return None
+    return event.data if isinstance(event, StepStarted) else None

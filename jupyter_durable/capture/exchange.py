@@ -1,0 +1,401 @@
+"""One model call in a durable run: whether its answer comes from history, and the recording of one that comes live.
+
+The hooks of the HTTP libraries drive it; a synchronous and an asynchronous hook differ only in how they wait::
+
+    exchange = exchange_for(ask, is_async=False)       None: not a model call, or not in a durable run
+    if exchange.is_recorded:
+        answer = exchange.recorded()                   or `await exchange.recorded_async()`
+    exchange.flush()                                   or `await exchange.flush_async()`; then the request is sent
+    exchange.refused(status, headers, body)            an answer of 400 or more
+    exchange.failed(error)                             no answer
+    exchange.answered(status, headers)                 an answer; then, as its body is read,
+    exchange.chunk(bytes)
+    exchange.finished() / .left() / .failed(error)     and `await exchange.shown()` in asynchronous code
+
+Every error that must stop the run leaves as `RunStopped`: SDKs take any other exception for a broken connection.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import warnings
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+
+import msgspec
+
+from jupyter_durable import clock, errors
+from jupyter_durable.call import Adopt, Call, Execute
+from jupyter_durable.call import Recorded as FromHistory
+from jupyter_durable.capture import answers, outgoing
+from jupyter_durable.capture.asked import difference_from, request_info
+from jupyter_durable.capture.prices import priced
+from jupyter_durable.capture.providers.base import Answer, Api, Ask
+from jupyter_durable.capture.replayed import Replayed
+from jupyter_durable.capture.retrying import is_retry, stack
+from jupyter_durable.capture.settings import SETTINGS
+from jupyter_durable.capture.state import CaptureState, Refusal
+from jupyter_durable.capture.usage_filter import UsageFilter
+from jupyter_durable.engine import payloads
+from jupyter_durable.engine.attempt import Attempt
+from jupyter_durable.engine.context import Frame, current
+from jupyter_durable.engine.execution import Execution
+from jupyter_durable.engine.handing_out import failure_of, note, wait_for_turn
+from jupyter_durable.engine.steps import StepSpec, placed
+from jupyter_durable.event_data import ErrorInfo
+from jupyter_durable.retry import RetryPolicy
+
+_TAIL = 4096
+"""Bytes at the end of a stream in which its last event is looked for."""
+
+_ONCE = RetryPolicy()
+
+
+def exchange_for(ask: Ask, *, is_async: bool) -> Exchange | None:
+    """Begin a call, if the request is made in a durable run and asks a model.
+
+    Args:
+        ask: the request, body included.
+        is_async: whether a loop must not be blocked.
+
+    Raises:
+        RunStopped: the run cannot go on, and says why; nothing was sent.
+    """
+    frame = current()
+    api = SETTINGS.api_for(ask) if frame is not None else None
+    if frame is None or api is None:
+        return None
+    if frame.execution.pid != os.getpid():
+        _in_child(frame.execution, api)
+        return None
+    with stopping():
+        return Exchange(frame, api, ask, is_async=is_async)
+
+
+@contextmanager
+def stopping() -> Iterator[None]:
+    """Let our own errors out in a form that no SDK swallows."""
+    try:
+        yield
+    except errors.DurableError as error:
+        raise errors.RunStopped(error) from None
+
+
+def _in_child(execution: Execution, api: Api) -> None:
+    message = (
+        f"A model was asked ({api.name}) in a child process of {execution.place_of_run()}. A child process never "
+        f"writes the log: the call is not recorded, its cost not counted, and a replay would pay it again. Ask it in "
+        f"the kernel's process, or call what starts the child as a step."
+    )
+    if execution.spec.flags.replay_only:
+        raise errors.RunStopped(errors.ReplayOnlyError(f"`--replay-only` promises to spend nothing. {message}"))
+    warnings.warn(message, RuntimeWarning, stacklevel=5)
+
+
+class Exchange:
+    """See the module.
+
+    Attributes:
+        ask: the request as the program makes it.
+        body: the body to be sent, if it is not that of `ask`.
+        headers: headers to be added.
+        is_recorded: the answer, or the refusal, comes from history.
+        is_of_loop: it was begun in the thread of the cell.
+    """
+
+    def __init__(self, frame: Frame, api: Api, ask: Ask, *, is_async: bool) -> None:
+        self.ask = ask
+        self.api = api
+        self.execution: Execution = frame.execution
+        self.body: bytes | None = None
+        self.headers: dict[str, str] = {}
+        self.secrets = outgoing.secrets_of(ask)
+        self.is_of_loop = threading.get_ident() == self.execution.thread
+        self._is_async = is_async
+        self._frame = frame
+        self._state = CaptureState.of(self.execution)
+        self._identity = outgoing.identity(ask)
+        self._where = (id(frame.place), threading.get_ident(), api.name, self._identity)
+        self._frames = stack()
+        self._attempt: Attempt | None = None
+        self._call: Call | None = None
+        self._verdict: FromHistory | Adopt | None = None
+        self._refusal: Refusal | None = None
+        self._done = False
+        self._status = 0
+        self._response_headers: Mapping[str, str] = {}
+        self._chunks: list[bytes] = []
+        self._filter: UsageFilter | None = None
+        if self.execution.ended:
+            raise errors.RunEnded(
+                f"A model was asked ({api.name}) after the execution of {self.execution.place_of_run()} had ended; "
+                f"nothing was sent. Await or join what the cell starts before the cell ends.",
+                step=api.name,
+            )
+        refusal = self._state.refusals.pop(self._where, None)
+        if refusal is not None and is_retry(ask, refusal.frames):
+            self._retry(refusal)
+        else:
+            self._begin()
+
+    # What is to be done ----------------------------------------------------------------------------------------------
+
+    @property
+    def is_recorded(self) -> bool:
+        """See the class."""
+        return self._verdict is not None or self._refusal is not None
+
+    def _begin(self) -> None:
+        name = self.api.name
+        place, n = placed(self._frame, name, self._identity)
+        log, ask, secrets = self.execution.log, self.ask, self.secrets
+        call = Call(
+            place, name, self._identity, n, kind="model", pure=self.api.is_pure(ask),
+            differs=lambda entry: difference_from(entry, ask, secrets, log),
+        )  # fmt: skip
+        verdict = self.execution.ask(call)
+        self._call = call
+        if isinstance(verdict, Execute):
+            self._go_live(call, verdict)
+        else:
+            assert isinstance(verdict, FromHistory | Adopt)
+            self._verdict = verdict
+
+    def _go_live(self, call: Call, verdict: Execute) -> None:
+        call.request = request_info(self.api, self.ask, self.secrets, self.execution.writer)
+        spec = StepSpec(
+            _nothing, self.api.name, _no_arguments, self._is_async, _ONCE, pure=call.pure, kind="model", outputs=False
+        )
+        self._attempt = Attempt(self.execution, spec, call, verdict, [], [])
+        self._attempt.intend()
+        self._prepare(call)
+
+    def _retry(self, refusal: Refusal) -> None:
+        """The SDK makes a refused request again by itself."""
+        self._call = refusal.call
+        if refusal.attempt is not None:
+            self._tell_of_multiplying(refusal.attempt)
+            self._attempt = refusal.attempt
+            refusal.attempt.again()
+            self._prepare(refusal.call)
+        elif refusal.left > 0:
+            refusal.left -= 1
+            self._refusal = self._state.refusals[self._where] = refusal
+        else:
+            assert refusal.entry is not None
+            why = f"tried again: attempt {refusal.entry.attempts} failed"
+            self._go_live(refusal.call, Execute(why, refusal.entry))
+
+    def _prepare(self, call: Call) -> None:
+        self._state.opened(self)
+        self.body = self.api.with_usage(self.ask)
+        if self.body is not None:
+            self._filter = UsageFilter(self.api)
+        if SETTINGS.idempotency_header:
+            self.headers[SETTINGS.idempotency_header] = self.execution.idempotency_key(call.key)
+
+    def _tell_of_multiplying(self, attempt: Attempt) -> None:
+        """Say once that the retries of a step and those of the SDK inside it are multiplied."""
+        for outer in list(self.execution.in_flight.values()):
+            retries = outer.spec.policy.retries
+            if outer.body is self._frame and retries:
+                self._state.say_once(
+                    f"retries of {outer.call.name}", attempt.seq,
+                    f"step `{outer.call.name}` is tried up to {retries + 1} times by its own `retries={retries}`, and "
+                    f"inside of each try the SDK tries the model again by itself. Keep one of the two: `retries=0`, or "
+                    f"the client's `max_retries=0`.",
+                )  # fmt: skip
+
+    # From history ----------------------------------------------------------------------------------------------------
+
+    def recorded(self) -> Replayed:
+        """The answer that history holds.
+
+        Raises:
+            RunStopped: it cannot come back.
+            Exception: the error of the connection that history holds instead of an answer.
+        """
+        if self._verdict is not None:
+            self.execution.mark_passed(self._verdict.entry)
+        return self._recorded()
+
+    async def recorded_async(self) -> Replayed:
+        """The same, at its turn."""
+        if self._verdict is not None:
+            await wait_for_turn(self.execution, self._verdict.entry)
+        return self._recorded()
+
+    def _recorded(self) -> Replayed:
+        refusal = self._refusal
+        if refusal is None:
+            verdict = self._verdict
+            assert verdict is not None
+            assert self._call is not None
+            with stopping():
+                note(self.execution, self._call, verdict, {})
+                refusal = self._read(self._call, verdict)
+            if verdict.entry.state == "failed":
+                self._state.refusals[self._where] = refusal
+        if refusal.answer is None:
+            assert refusal.error is not None
+            raise refusal.error
+        return Replayed(refusal.answer, self.secrets, self._too_short)
+
+    def _too_short(self) -> errors.StreamNotRecorded:
+        """More of a stream is asked for than the program had read when it was recorded."""
+        verdict, execution = self._verdict, self.execution
+        number = verdict.entry.begun if verdict is not None else "STEP"
+        execution.sealed = "more of a stream is asked for than was recorded."
+        return errors.StreamNotRecorded(
+            f"{execution.place_of_run()}: the program left the stream of `{self.api.name}` (step {number}) before its "
+            f"end when it was recorded, and now reads on. Nothing was asked anew. `%%durable --from {number}` asks the "
+            f"model again from there, on a new branch.",
+            step=self.api.name, **execution.where,
+        )  # fmt: skip
+
+    def _read(self, call: Call, verdict: FromHistory | Adopt) -> Refusal:
+        entry, log = verdict.entry, self.execution.log
+        payload = payloads.of(entry, log) if entry.state == "completed" else None
+        if payload is None and entry.error is not None:
+            payload = entry.error.payload
+        answer = answers.from_value(payloads.read(payload, log)) if payload is not None else None
+        if answer is None and entry.state == "completed":
+            raise errors.UnloadableValue(
+                f"{self.execution.place_of_run()}: {entry.label} has a value that is no answer of a model. A value set "
+                f"by hand cannot stand for one; `%durable settle {entry.begun} rerun` asks the model again.",
+                **self.execution.where, step=entry.label,
+            )  # fmt: skip
+        error = failure_of(self.execution, entry) if answer is None else None
+        return Refusal(call, self._frames, entry=entry, answer=answer, error=error, left=entry.attempts - 1)
+
+    # Live ------------------------------------------------------------------------------------------------------------
+
+    def flush(self) -> None:
+        """Let the intent survive loss of power; the request may be sent after this."""
+        with stopping():
+            if self.execution.flushes:
+                self.execution.flush()
+        if self._attempt is not None:
+            self._attempt.begun = clock.now()
+        if self.execution.pending_interrupt:
+            self.execution.safe_point()
+
+    async def flush_async(self) -> None:
+        """The same, shared by all calls of one turn of the loop."""
+        try:
+            with stopping():
+                await self.execution.group.together()
+        except BaseException as error:
+            self.failed(error)
+            raise
+        if self._attempt is not None:
+            self._attempt.begun = clock.now()
+
+    def answered(self, status: int, headers: Mapping[str, str]) -> None:
+        """An answer below 400 has begun.
+
+        Args:
+            status: HTTP status.
+            headers: names in lower case, without those of a content encoding that the hook undoes.
+        """
+        self._status, self._response_headers = status, headers
+
+    def refused(self, status: int, headers: Mapping[str, str], body: bytes) -> None:
+        """An answer of 400 or more: an attempt, no result. Its SDK may try again, or raise."""
+        attempt = self._close()
+        if attempt is None:
+            return
+        kept = answers.record(status, headers, [body], self.secrets)
+        with stopping():
+            encoded = payloads.encoded_json(msgspec.json.encode(kept))
+            payload = payloads.write(encoded, self.execution.writer)
+            attempt.refused(ErrorInfo(type=f"HTTP {status}", message=f"the model answered {status}", payload=payload))
+        assert self._call is not None
+        self._state.refusals[self._where] = Refusal(self._call, self._frames, attempt)
+
+    def chunk(self, data: bytes) -> bytes:
+        """Take a piece of the body, content encoding undone; return what the user is to see of it."""
+        if self._filter is not None:
+            data = self._filter.through(data)
+        if data:
+            self._chunks.append(data)
+        return data
+
+    def rest(self) -> bytes:
+        """What the user is to see after the last piece."""
+        data = self._filter.rest() if self._filter is not None else b""
+        if data:
+            self._chunks.append(data)
+        return data
+
+    def finished(self) -> None:
+        """The body was read to its end."""
+        self._end(complete=True)
+
+    def left(self) -> None:
+        """The program leaves the body where it is; what it has read is its value."""
+        if not self._done:
+            self._end(complete=self.api.is_over(b"".join(self._chunks)[-_TAIL:]))
+
+    def failed(self, error: BaseException) -> None:
+        """No answer came, or its body broke off."""
+        attempt = self._close()
+        if attempt is None:
+            return
+        with stopping():
+            if self._status and isinstance(error, Exception) and not isinstance(error, errors.DurableError):
+                broken = (type(error).__name__, str(error))
+                self._bill(attempt, complete=False)
+                kept = answers.record(
+                    self._status, self._response_headers, self._chunks, self.secrets, complete=False, broken=broken
+                )
+                payload = payloads.write(payloads.encoded_json(msgspec.json.encode(kept)), self.execution.writer)
+                attempt.refused(ErrorInfo(type=broken[0], message="the stream broke off", payload=payload))
+                return
+            attempt.failed(error)
+        assert self._call is not None
+        if isinstance(error, Exception):
+            self._state.refusals[self._where] = Refusal(self._call, self._frames, attempt)
+
+    async def shown(self) -> None:
+        """After an end in asynchronous code: wait for what must be flushed before the program sees it."""
+        attempt, group = self._attempt, self.execution.group
+        if attempt is not None and (attempt.shown or group.returning):
+            with stopping():
+                await group.return_in_order(flush=attempt.shown)
+
+    def _end(self, *, complete: bool) -> None:
+        attempt = self._close()
+        if attempt is None:
+            return
+        with stopping():
+            at = clock.now()
+            self._bill(attempt, complete=complete)
+            kept = answers.record(self._status, self._response_headers, self._chunks, self.secrets, complete=complete)
+            encoded = payloads.encoded_json(msgspec.json.encode(kept))
+            attempt.completed_with(payloads.write(encoded, self.execution.writer), at)
+
+    def _bill(self, attempt: Attempt, *, complete: bool) -> None:
+        if not self.api.is_billed(self.ask):
+            return
+        hidden = self._filter.hidden if self._filter is not None else []
+        answer = Answer(self._status, self._response_headers, b"".join([*self._chunks, *hidden]), complete)
+        attempt.billed(priced(self.api.usage(self.ask, answer)))
+
+    def _close(self) -> Attempt | None:
+        """The attempt, if its end has not been told yet."""
+        if self._done:
+            return None
+        self._done = True
+        self._state.closed(self)
+        attempt = self._attempt
+        return attempt if attempt is not None and not attempt.dead else None
+
+
+def _nothing() -> None:
+    """What stands for the body of a captured call, which is somebody else's."""
+
+
+def _no_arguments(_args: object, _kwargs: object) -> tuple[list[str], list[object]]:
+    return [], []

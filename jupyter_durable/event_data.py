@@ -1,0 +1,244 @@
+"""What events carry in their ``data``: the stored forms of values, errors, requests, headers, outcomes.
+
+Fields equal to their default are left out of a line. A released field never changes its meaning and is never removed.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+
+class Struct(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True, gc=False):
+    """Base of everything that is written into a log."""
+
+
+class Payload(Struct, frozen=True, kw_only=True):
+    """The stored form of one value. It is JSON text, inline in ``data`` or, when large, in a blob."""
+
+    codec: Literal["json", "tagged"] = "json"
+    """``json``: plain JSON means itself. ``tagged``: objects with a ``$`` key stand for other types."""
+    data: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
+    """The JSON text itself, if it is small."""
+    blob: str | None = None
+    """Digest of the blob that holds the JSON text, if it is large."""
+    blobs: tuple[str, ...] = ()
+    """Digests of further blobs that the text refers to (large arrays and byte strings)."""
+    size: int = 0
+    """Bytes of the JSON text and of its blobs before compression; left 0 for an inline text without blobs."""
+
+
+class ErrorInfo(Struct, frozen=True, kw_only=True):
+    """An exception as it is stored: readable without loading anything, and restorable where possible."""
+
+    type: str
+    """Qualified name of the class, such as ``openai.RateLimitError``."""
+    message: str
+    traceback: str = ""
+    """Formatted traceback, capped; shown to people, never parsed."""
+    payload: Payload | None = None
+    """The exception as a value, verified by loading; absent if it cannot be rebuilt."""
+
+
+class Head(Struct, frozen=True, kw_only=True):
+    """The point in a history that an execution continues: the last line it has read."""
+
+    execution: str
+    seq: int
+    chain: str
+    """Checksum of that line (hexadecimal), so that a lost or changed line is noticed."""
+
+
+class Origin(Struct, frozen=True, kw_only=True):
+    """The branch that a branch was made from, and where."""
+
+    branch: str
+    execution: str
+    seq: int
+    """Last event of the origin that was visible when the branch was made."""
+
+
+class ExecutionHeader(Struct, frozen=True, kw_only=True):
+    """What an execution knew when it began: identity, code, inputs and circumstances."""
+
+    format: int
+    execution: str
+    run: str
+    """Id of the run: stable digest of notebook identity and run name."""
+    name: str
+    """Name of the run as people say it."""
+    branch: str
+    """Id of the branch, unique in the log."""
+    branch_name: str
+    """``main`` for the first branch of a run, then ``main-2`` and so on."""
+    head: Head | None = None
+    """What this execution continues; ``None`` for the first execution of a branch."""
+    origin: Origin | None = None
+    """Set on the first execution of a branch that was made from another."""
+    root: str = ""
+    """The branch at the root of this one's origins, itself if it has none; part of idempotency keys."""
+    generation: int = 0
+    """Rises by ``--fresh`` and by ``run again`` of finished steps; part of idempotency keys."""
+    purpose: Literal["run", "decide"] = "run"
+    """``decide``: the execution only writes down what a person decided."""
+    notebook: str = ""
+    """Durable id of the notebook; empty where it is not known."""
+    path: str = ""
+    """Path of the notebook or script when the execution began; a label, not an identity."""
+    cell: str = ""
+    """Cell id; empty where the front end sends none."""
+    source: str = ""
+    """Source of the cell, with secrets redacted."""
+    code: str = ""
+    """Digest of the cell's canonical AST."""
+    inputs: dict[str, str] = {}
+    """Notebook variables that the cell reads -> digest, or ``?TYPE`` where not comparable."""
+    values: dict[str, Payload] = {}
+    """Start values of small mutable inputs, to restore them when only the run itself has changed them."""
+    flags: dict[str, str] = {}
+    """Flags in force, such as ``{"fresh": "1"}``."""
+    pass_id: str = ""
+    """The pass (one execution of the notebook from top to end) that this belongs to, if headless."""
+    python: str = ""
+    packages: dict[str, str] = {}
+    """Evidence only: versions of jupyter_durable and of packages in use."""
+    pid: int = 0
+    host: str = ""
+    durability: Literal["power", "process"] = "power"
+    key: str = ""
+    """Id of the key that signs the lines (not the key)."""
+
+
+class Unstored(Struct, frozen=True, kw_only=True):
+    """Why a value could not be stored, and what was saved of it."""
+
+    path: str
+    """Path inside the value, such as ``result['client']``."""
+    value_type: str
+    reason: str
+    salvage: Payload | None = None
+    """A plainer form of the value (JSON projection or text)."""
+
+
+class AttemptInfo(Struct, frozen=True, kw_only=True):
+    """One failed try of a step that was, or may be, tried again."""
+
+    error: ErrorInfo
+    retry_in: float = 0.0
+    """Seconds until the next attempt."""
+    caused_by: tuple[int, ...] = ()
+    """Inner steps (seq of their start) whose failure ended this attempt."""
+
+
+class RequestInfo(Struct, frozen=True, kw_only=True):
+    """What a captured model call asked, without headers and secrets: for people, and to show what differs."""
+
+    provider: str
+    api: str
+    """Kind of request, such as ``chat.completions``."""
+    model: str = ""
+    method: str = "POST"
+    url: str = ""
+    stream: bool = False
+    most_output: int | None = None
+    """Largest number of output tokens that the request allows; ``None`` if it sets no limit."""
+    body: Payload | None = None
+    """The JSON of the request, keys sorted, secrets redacted; absent where the body is no JSON."""
+
+
+class Usage(Struct, frozen=True, kw_only=True):
+    """Tokens and money of one attempt of a model call. What the provider did not tell is ``None``: unknown, never 0."""
+
+    provider: str = ""
+    model: str = ""
+    """As the answer names it, else as the request does."""
+    input: int | None = None
+    """All input tokens, cached ones included."""
+    output: int | None = None
+    """All output tokens, those of reasoning included."""
+    cached: int | None = None
+    """Input tokens that the provider read from its cache."""
+    cache_write: int | None = None
+    """Input tokens that the provider wrote into its cache."""
+    reasoning: int | None = None
+    """Output tokens that the model spent on thinking."""
+    cost: float | None = None
+    """US dollars."""
+    prices: str = ""
+    """Whose prices: ``genai-prices 0.2.3``, or ``set by the user``."""
+
+
+class Saved(Struct, frozen=True, kw_only=True):
+    """What an execution replayed instead of buying it, since it last said so."""
+
+    steps: int
+    calls: int
+    """Model calls among them, those inside of replayed steps included."""
+    unknown: int = 0
+    """Calls whose tokens the provider had not told."""
+    models: tuple[Usage, ...] = ()
+    """Sums by provider and model."""
+
+
+class Adopted(Struct, frozen=True, kw_only=True):
+    """A result taken over from the branch of origin."""
+
+    execution: str
+    """Execution that recorded the result first."""
+    seq: int
+    """Its completion (or failure) event there."""
+    payload: Payload | None = None
+    error: ErrorInfo | None = None
+    usage: Usage | None = None
+    """Of a model call: what it had used. It was billed there, not again."""
+
+
+class Settlement(Struct, frozen=True, kw_only=True):
+    """What a person said about a step that was in doubt or whose value was not stored."""
+
+    choice: Literal["rerun", "value", "fail"]
+    by: str = ""
+    payload: Payload | None = None
+
+
+class Decision(Struct, frozen=True, kw_only=True):
+    """What a person said about finished steps after an edit."""
+
+    reuse: Literal["all", "pure", "none"]
+    by: str = ""
+    steps: tuple[str, ...] = ()
+    """Names of the steps that it speaks of; empty for all."""
+
+
+class Notice(Struct, frozen=True, kw_only=True):
+    """Something that the user was told once."""
+
+    kind: Literal["mutated_argument", "mutated_global", "file", "order_relaxed", "not_comparable", "note"]
+    message: str
+    names: tuple[str, ...] = ()
+
+
+class Outcome(Struct, frozen=True, kw_only=True):
+    """How an execution ended."""
+
+    status: Literal["completed", "failed", "interrupted", "stopped", "decided"]
+    """``stopped``: it needs a person (decision, in doubt, nondeterminism); nothing is lost."""
+    error: ErrorInfo | None = None
+    failed: tuple[int, ...] = ()
+    """Steps (seq of their start) whose failure itself ended the execution; only these are tried again."""
+    inputs: dict[str, str] = {}
+    """Digests of the mutable inputs at the end, to tell own mutations from edits."""
+    state: dict[str, tuple[str, str]] = {}
+    """Globals that only steps change -> digest at the end and at the start, to the same purpose."""
+    replayed: int = 0
+    live: int = 0
+
+
+class OutputItem(Struct, frozen=True, kw_only=True):
+    """One piece of output that a step wrote."""
+
+    kind: Literal["stdout", "stderr", "display"]
+    text: str = ""
+    data: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
+    """For ``display``: the MIME bundle."""
