@@ -17,8 +17,10 @@ class UsageFilter:
     ...     def is_usage_only(self, event):
     ...         return event.get("choices") == []
     >>> seen = UsageFilter(Asked())
-    >>> seen.through(b'data: {"choices":[1]}\n\ndata: {"choi'), seen.through(b'ces":[]}\n\ndata: [DONE]\n\n')
-    (b'data: {"choices":[1]}\n\n', b'data: [DONE]\n\n')
+    >>> seen.through(b'data: {"choices":[1]}\n\ndata: {"choi')
+    b'data: {"choices":[1]}\n\n'
+    >>> seen.through(b'ces":[],"usage":{}}\n\ndata: [DONE]\n\n')
+    b'data: [DONE]\n\n'
     """
 
     def __init__(self, api: Api) -> None:

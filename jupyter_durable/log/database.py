@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 TEMPORARY = ".fold-"
 """How the names of files begin that a folder needs for a moment; one that was killed leaves them behind."""
 
-SCHEMA = 1
+SCHEMA = 2
 """Version of the tables and views."""
 
 COLUMNS = {
@@ -216,6 +216,8 @@ def _check_schema(connection: duckdb.DuckDBPyConnection, path: Path, read_only: 
             connection.execute(_CREATE)
         if not read_only:
             connection.execute(_DIRECT)
+            if version < SCHEMA:
+                _renew_views(connection)
     except duckdb.Error as error:
         raise unreadable(path, error) from error
     if version > SCHEMA:
@@ -225,6 +227,13 @@ def _check_schema(connection: duckdb.DuckDBPyConnection, path: Path, read_only: 
             file=str(path),
             format=version,
         )
+
+
+def _renew_views(connection: duckdb.DuckDBPyConnection) -> None:
+    """Bring a database of an older version up to date: its tables are the same, only views have come and changed."""
+    drops = [f"DROP VIEW IF EXISTS {name}" for name in reversed(VIEWS)]
+    update = f"UPDATE schema_version SET version = {SCHEMA}"
+    connection.execute(";\n".join(["BEGIN", *drops, *VIEWS.values(), update, "COMMIT"]))
 
 
 def row_text(execution: str, line: bytes, envelope: int) -> bytes:

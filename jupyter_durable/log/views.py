@@ -10,9 +10,12 @@ text serves the database file and a connection that joins it with the tails of j
 - ``events``: one row for each event: run, branch, execution, seq, type, time, its flat fields, ``data`` as JSON.
 - ``steps``: one row for each step of a branch (its newest execution counts): status, attempts, started, ended,
   seconds, ``value`` as JSON (inert: nothing is loaded; ``blob`` names it where it is large), error, why.
+- ``llm_calls`` and ``spend``: see `spend_views`.
 """
 
 from __future__ import annotations
+
+from jupyter_durable.log.spend_views import SPEND_VIEWS
 
 _EXECUTIONS = """
 CREATE VIEW executions AS
@@ -144,8 +147,8 @@ SELECT
         WHEN e.type = 'step_completed' THEN e.data ->> '$.blob'
         WHEN e.type = 'step_not_stored' THEN e.data ->> '$.salvage.blob'
     END AS blob,
-    coalesce(b.data, e.data) ->> '$.error.type' AS error_type,
-    coalesce(b.data, e.data) ->> '$.error.message' AS error_message,
+    (CASE WHEN b.type = 'step_adopted' THEN b.data ELSE e.data END) ->> '$.error.type' AS error_type,
+    (CASE WHEN b.type = 'step_adopted' THEN b.data ELSE e.data END) ->> '$.error.message' AS error_message,
     coalesce(b.why, '') AS why,
     b.digest,
     coalesce(b.n, 0) AS n,
@@ -198,5 +201,6 @@ VIEWS = {
     "steps": _STEPS,
     "branches": _BRANCHES,
     "runs": _RUNS,
+    **SPEND_VIEWS,
 }
 """Name -> the statement that makes the view; each reads only what stands before it."""
