@@ -1,1 +1,1 @@
-"""What is known about each provider's API: one file a provider, found by the entry-point group of `apis`."""
+"""What is known about each provider's API: one file a provider, found through entry points by `finding`."""
