@@ -220,6 +220,7 @@ class Durable:
         replay_only: bool = False,
         reuse: Literal["", "all", "pure", "none"] = "",
         durability: Literal["power", "process"] = "power",
+        budget: str = "",
     ) -> RunContext:
         """Make a block of an ordinary script a durable run: ``with durable.run("report"):``, or ``async with``.
 
@@ -234,13 +235,14 @@ class Durable:
             replay_only: execute nothing.
             reuse: what to do with finished steps after a difference.
             durability: ``"power"`` flushes before each effect; ``"process"`` survives the process only.
+            budget: the most that the branch may spend: ``"2usd"``, ``"50k tokens"``, ``"40 steps"``.
 
         Raises:
             BranchBusy: another process runs it right now.
         """
         return RunContext(
             name, log, fresh=fresh, from_step=from_step, strict=strict, replay_only=replay_only, reuse=reuse,
-            durability=durability,
+            durability=durability, budget=budget,
         )  # fmt: skip
 
     def now(self) -> datetime.datetime:
@@ -255,6 +257,72 @@ class Durable:
     def uuid(self) -> _uuid.UUID:
         """A random UUID; recorded, so that a replay sees the same."""
         return _uuid.UUID(_helper(_UUID))
+
+    def capture(
+        self,
+        *,
+        hosts: Iterable[str] = (),
+        paths: Iterable[str] = (),
+        when: Callable[[str, str], object] | None = None,
+        pure: bool = True,
+        exclude: bool = False,
+        include_usage: bool = False,
+        idempotency_header: str | None = None,
+    ) -> None:
+        """Say which further requests are model calls, or which are to be left alone. Holds for this process.
+
+        The APIs of the known providers are captured without a word, on any host.
+
+        Args:
+            hosts: names such as ``"models.example.com"``; what is below such a name counts too.
+            paths: regular expressions that are searched in the path of the URL. Hosts and paths must both fit.
+            when: takes method and URL (without query) and returns whether the request is meant.
+            pure: the answer depends on the request alone, so that it may be used again after an edit.
+            exclude: leave requests that fit alone, even if they are known model calls.
+            include_usage: the servers of these hosts know ``stream_options``: ask their streams for tokens.
+            idempotency_header: name of a header in which every captured call sends its idempotency key, for gateways
+                that de-duplicate; empty for none.
+
+        Raises:
+            UsageError: nothing says which requests are meant, or a pattern is none.
+
+        >>> from jupyter_durable import durable
+        >>> durable.capture(hosts=["models.example.com"], paths=["/ask$"])
+        """
+        from jupyter_durable.capture.settings import SETTINGS
+
+        SETTINGS.capture(
+            hosts=hosts, paths=paths, when=when, pure=pure, exclude=exclude, include_usage=include_usage,
+            idempotency_header=idempotency_header,
+        )  # fmt: skip
+
+    def price(
+        self,
+        model: str,
+        *,
+        input: float,  # noqa: A002 - the words of the bill
+        output: float,
+        cached: float | None = None,
+        provider: str = "",
+    ) -> None:
+        """Set the price of a model, for this process. It goes before every list of prices.
+
+        Args:
+            model: as the request or the answer names it; dated names (``NAME-2026-01-31``) follow.
+            input: US dollars per million input tokens.
+            output: US dollars per million output tokens.
+            cached: US dollars per million input tokens read from a cache; as ``input`` if not given.
+            provider: only at this provider; empty for all, local servers included.
+
+        Raises:
+            UsageError: no name, or a price that is no number of dollars.
+
+        >>> from jupyter_durable import durable
+        >>> durable.price("my-model", input=0.5, output=1.5)
+        """
+        from jupyter_durable.capture.prices import set_price
+
+        set_price(model, input=input, output=output, cached=cached, provider=provider)
 
     def idempotency_key(self) -> str:
         """A stable name for the effect of the step whose body is running, for services that de-duplicate.

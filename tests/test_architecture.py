@@ -37,9 +37,9 @@ FLOORS: list[set[str]] = [
     # 2: the log
     {"log"},
     # 3: acting
-    {"engine", "api", "running", "client", "diagnose"},
+    {"engine", "running", "client", "diagnose"},
     # 4: model and tool calls become steps
-    {"capture", "integrations"},
+    {"capture", "integrations", "api"},
     # 5: rooms that never import each other
     {"kernel", "server", "cli", "demo", "testing"},
 ]

@@ -18,24 +18,20 @@ Every error that must stop the run leaves as `RunStopped`: SDKs take any other e
 from __future__ import annotations
 
 import os
-import threading
 import warnings
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
-
-import msgspec
 
 from jupyter_durable import clock, errors
 from jupyter_durable.call import Adopt, Call, Execute
 from jupyter_durable.call import Recorded as FromHistory
-from jupyter_durable.capture import answers, outgoing
+from jupyter_durable.capture import answers
 from jupyter_durable.capture.asked import difference_from, request_info
-from jupyter_durable.capture.prices import priced
-from jupyter_durable.capture.providers.base import Answer, Api, Ask
+from jupyter_durable.capture.prices import warm
+from jupyter_durable.capture.providers.base import Api, Ask
+from jupyter_durable.capture.recording import Recording, stopping
 from jupyter_durable.capture.replayed import Replayed
-from jupyter_durable.capture.retrying import is_retry, stack
+from jupyter_durable.capture.retrying import is_retry
 from jupyter_durable.capture.settings import SETTINGS
-from jupyter_durable.capture.state import CaptureState, Refusal
+from jupyter_durable.capture.state import Refusal
 from jupyter_durable.capture.usage_filter import UsageFilter
 from jupyter_durable.engine import payloads
 from jupyter_durable.engine.attempt import Attempt
@@ -43,7 +39,6 @@ from jupyter_durable.engine.context import Frame, current
 from jupyter_durable.engine.execution import Execution
 from jupyter_durable.engine.handing_out import failure_of, note, wait_for_turn
 from jupyter_durable.engine.steps import StepSpec, placed
-from jupyter_durable.event_data import ErrorInfo
 from jupyter_durable.retry import RetryPolicy
 
 _TAIL = 4096
@@ -73,15 +68,6 @@ def exchange_for(ask: Ask, *, is_async: bool) -> Exchange | None:
         return Exchange(frame, api, ask, is_async=is_async)
 
 
-@contextmanager
-def stopping() -> Iterator[None]:
-    """Let our own errors out in a form that no SDK swallows."""
-    try:
-        yield
-    except errors.DurableError as error:
-        raise errors.RunStopped(error) from None
-
-
 def _in_child(execution: Execution, api: Api) -> None:
     message = (
         f"A model was asked ({api.name}) in a child process of {execution.place_of_run()}. A child process never "
@@ -93,7 +79,7 @@ def _in_child(execution: Execution, api: Api) -> None:
     warnings.warn(message, RuntimeWarning, stacklevel=5)
 
 
-class Exchange:
+class Exchange(Recording):
     """See the module.
 
     Attributes:
@@ -105,28 +91,12 @@ class Exchange:
     """
 
     def __init__(self, frame: Frame, api: Api, ask: Ask, *, is_async: bool) -> None:
-        self.ask = ask
-        self.api = api
-        self.execution: Execution = frame.execution
+        super().__init__(frame, api, ask)
         self.body: bytes | None = None
         self.headers: dict[str, str] = {}
-        self.secrets = outgoing.secrets_of(ask)
-        self.is_of_loop = threading.get_ident() == self.execution.thread
         self._is_async = is_async
-        self._frame = frame
-        self._state = CaptureState.of(self.execution)
-        self._identity = outgoing.identity(ask)
-        self._where = (id(frame.place), threading.get_ident(), api.name, self._identity)
-        self._frames = stack()
-        self._attempt: Attempt | None = None
-        self._call: Call | None = None
         self._verdict: FromHistory | Adopt | None = None
         self._refusal: Refusal | None = None
-        self._done = False
-        self._status = 0
-        self._response_headers: Mapping[str, str] = {}
-        self._chunks: list[bytes] = []
-        self._filter: UsageFilter | None = None
         if self.execution.ended:
             raise errors.RunEnded(
                 f"A model was asked ({api.name}) after the execution of {self.execution.place_of_run()} had ended; "
@@ -163,6 +133,7 @@ class Exchange:
             self._verdict = verdict
 
     def _go_live(self, call: Call, verdict: Execute) -> None:
+        self._reserve()
         call.request = request_info(self.api, self.ask, self.secrets, self.execution.writer)
         spec = StepSpec(
             _nothing, self.api.name, _no_arguments, self._is_async, _ONCE, pure=call.pure, kind="model", outputs=False
@@ -176,6 +147,7 @@ class Exchange:
         self._call = refusal.call
         if refusal.attempt is not None:
             self._tell_of_multiplying(refusal.attempt)
+            self._reserve()
             self._attempt = refusal.attempt
             refusal.attempt.again()
             self._prepare(refusal.call)
@@ -186,6 +158,13 @@ class Exchange:
             assert refusal.entry is not None
             why = f"tried again: attempt {refusal.entry.attempts} failed"
             self._go_live(refusal.call, Execute(why, refusal.entry))
+
+    def _reserve(self) -> None:
+        """Hold back from the budget what the call may cost at most; stops the run if that is too much."""
+        warm()
+        purse = self._state.purse
+        if purse is not None and self.api.is_billed(self.ask):
+            self._reserved = purse.reserve(self.api, self.ask)
 
     def _prepare(self, call: Call) -> None:
         self._state.opened(self)
@@ -291,106 +270,6 @@ class Exchange:
             raise
         if self._attempt is not None:
             self._attempt.begun = clock.now()
-
-    def answered(self, status: int, headers: Mapping[str, str]) -> None:
-        """An answer below 400 has begun.
-
-        Args:
-            status: HTTP status.
-            headers: names in lower case, without those of a content encoding that the hook undoes.
-        """
-        self._status, self._response_headers = status, headers
-
-    def refused(self, status: int, headers: Mapping[str, str], body: bytes) -> None:
-        """An answer of 400 or more: an attempt, no result. Its SDK may try again, or raise."""
-        attempt = self._close()
-        if attempt is None:
-            return
-        kept = answers.record(status, headers, [body], self.secrets)
-        with stopping():
-            encoded = payloads.encoded_json(msgspec.json.encode(kept))
-            payload = payloads.write(encoded, self.execution.writer)
-            attempt.refused(ErrorInfo(type=f"HTTP {status}", message=f"the model answered {status}", payload=payload))
-        assert self._call is not None
-        self._state.refusals[self._where] = Refusal(self._call, self._frames, attempt)
-
-    def chunk(self, data: bytes) -> bytes:
-        """Take a piece of the body, content encoding undone; return what the user is to see of it."""
-        if self._filter is not None:
-            data = self._filter.through(data)
-        if data:
-            self._chunks.append(data)
-        return data
-
-    def rest(self) -> bytes:
-        """What the user is to see after the last piece."""
-        data = self._filter.rest() if self._filter is not None else b""
-        if data:
-            self._chunks.append(data)
-        return data
-
-    def finished(self) -> None:
-        """The body was read to its end."""
-        self._end(complete=True)
-
-    def left(self) -> None:
-        """The program leaves the body where it is; what it has read is its value."""
-        if not self._done:
-            self._end(complete=self.api.is_over(b"".join(self._chunks)[-_TAIL:]))
-
-    def failed(self, error: BaseException) -> None:
-        """No answer came, or its body broke off."""
-        attempt = self._close()
-        if attempt is None:
-            return
-        with stopping():
-            if self._status and isinstance(error, Exception) and not isinstance(error, errors.DurableError):
-                broken = (type(error).__name__, str(error))
-                self._bill(attempt, complete=False)
-                kept = answers.record(
-                    self._status, self._response_headers, self._chunks, self.secrets, complete=False, broken=broken
-                )
-                payload = payloads.write(payloads.encoded_json(msgspec.json.encode(kept)), self.execution.writer)
-                attempt.refused(ErrorInfo(type=broken[0], message="the stream broke off", payload=payload))
-                return
-            attempt.failed(error)
-        assert self._call is not None
-        if isinstance(error, Exception):
-            self._state.refusals[self._where] = Refusal(self._call, self._frames, attempt)
-
-    async def shown(self) -> None:
-        """After an end in asynchronous code: wait for what must be flushed before the program sees it."""
-        attempt, group = self._attempt, self.execution.group
-        if attempt is not None and (attempt.shown or group.returning):
-            with stopping():
-                await group.return_in_order(flush=attempt.shown)
-
-    def _end(self, *, complete: bool) -> None:
-        attempt = self._close()
-        if attempt is None:
-            return
-        with stopping():
-            at = clock.now()
-            self._bill(attempt, complete=complete)
-            kept = answers.record(self._status, self._response_headers, self._chunks, self.secrets, complete=complete)
-            encoded = payloads.encoded_json(msgspec.json.encode(kept))
-            attempt.completed_with(payloads.write(encoded, self.execution.writer), at)
-
-    def _bill(self, attempt: Attempt, *, complete: bool) -> None:
-        if not self.api.is_billed(self.ask):
-            return
-        hidden = self._filter.hidden if self._filter is not None else []
-        answer = Answer(self._status, self._response_headers, b"".join([*self._chunks, *hidden]), complete)
-        attempt.billed(priced(self.api.usage(self.ask, answer)))
-
-    def _close(self) -> Attempt | None:
-        """The attempt, if its end has not been told yet."""
-        if self._done:
-            return None
-        self._done = True
-        self._state.closed(self)
-        attempt = self._attempt
-        return attempt if attempt is not None and not attempt.dead else None
 
 
 def _nothing() -> None:

@@ -165,15 +165,15 @@ def set_price(model: str, *, input: float, output: float, cached: float | None =
     >>> forget_prices()
     """
     if not isinstance(model, str) or not model.strip():
-        raise UsageError("`set_price` needs the name of a model, such as `set_price('gpt-4o', input=2.5, output=10)`.")
+        raise UsageError("`durable.price` takes the name of a model: `durable.price('gpt-4o', input=2.5, output=10)`.")
     if not isinstance(provider, str):
-        raise UsageError("`provider` of `set_price` is the id of a provider, such as 'openai', or left out.")
+        raise UsageError("`provider` of `durable.price` is the id of a provider, such as 'openai', or left out.")
     for name, price in (("input", input), ("output", output), ("cached", cached)):
         if price is None and name == "cached":
             continue
         if isinstance(price, bool) or not isinstance(price, int | float) or not math.isfinite(price) or price < 0:
             raise UsageError(
-                f"`{name}` of `set_price` is a price in US dollars per million tokens: a number, 0 or more; "
+                f"`{name}` of `durable.price` is a price in US dollars per million tokens: a number, 0 or more; "
                 f"for `{model}` it is not."
             )
     _set[provider.strip().lower(), model.strip().lower()] = Card(
@@ -191,8 +191,8 @@ def forget_prices() -> None:
 def why_unknown(usage: Usage) -> str:
     """A sentence that says why a usage has no cost; empty if it has one.
 
-    >>> why_unknown(Usage(provider="", model="gpt-4o", input=1, output=1))
-    "Nobody knows who serves `gpt-4o` (a local server or a gateway): tell its price with `set_price('gpt-4o', ...)`."
+    >>> why_unknown(Usage(provider="", model="gpt-5", input=1, output=1))
+    "Nobody knows who serves `gpt-5` (a local server or a gateway): tell its price with `durable.price('gpt-5', ...)`."
     """
     if priced(usage).cost is not None:
         return ""
@@ -203,14 +203,14 @@ def why_unknown(usage: Usage) -> str:
     if not usage.provider:
         return (
             f"Nobody knows who serves `{name}` (a local server or a gateway): "
-            f"tell its price with `set_price({name!r}, ...)`."
+            f"tell its price with `durable.price({name!r}, ...)`."
         )
     if not _genai_prices():
         return (
             f"Prices need genai-prices, which {_missing}: "
-            f'`pip install "jupyter_durable[prices]"`, or `set_price({name!r}, ...)`.'
+            f'`pip install "jupyter_durable[prices]"`, or `durable.price({name!r}, ...)`.'
         )
-    return f"No price is known for `{name}` at `{usage.provider}`: tell it with `set_price({name!r}, ...)`."
+    return f"No price is known for `{name}` at `{usage.provider}`: tell it with `durable.price({name!r}, ...)`."
 
 
 def warm() -> None:

@@ -9,6 +9,7 @@ import msgspec
 
 from jupyter_durable.capture.providers.base import Api, Ask
 from jupyter_durable.capture.providers.finding import api_for as known_api
+from jupyter_durable.capture.providers.openai import ALLOWS_USAGE
 from jupyter_durable.errors import UsageError
 
 Predicate = Callable[[str, str], object]
@@ -46,8 +47,6 @@ class Settings:
     def __init__(self) -> None:
         self._rules: list[_Rule] = []
         self._left_alone: list[_Rule] = []
-        self.usage_hosts: set[str] = set()
-        """Further hosts whose streams may be asked for usage."""
         self.idempotency_header = ""
         """Header in which a step's idempotency key is sent; empty: it is not."""
 
@@ -59,9 +58,15 @@ class Settings:
         when: Predicate | None = None,
         pure: bool = True,
         exclude: bool = False,
+        include_usage: bool = False,
+        idempotency_header: str | None = None,
     ) -> None:
         """Add a rule; all that is given of it must fit. See ``durable.capture``."""
         given_hosts, given_paths = _texts(hosts, "hosts"), _texts(paths, "paths")
+        if idempotency_header is not None:
+            self.idempotency_header = idempotency_header
+            if not (given_hosts or given_paths or when):
+                return
         if not (given_hosts or given_paths or when):
             raise UsageError("`durable.capture` needs `hosts=`, `paths=` or `when=`: which requests are model calls?")
         if when is not None and not callable(when):
@@ -70,6 +75,10 @@ class Settings:
             patterns = tuple(re.compile(path) for path in given_paths)
         except re.error as error:
             raise UsageError(f"`paths=` of `durable.capture` are regular expressions: {error}.") from None
+        if include_usage:
+            if not given_hosts:
+                raise UsageError("`include_usage=True` of `durable.capture` needs `hosts=`: whose streams tell usage?")
+            ALLOWS_USAGE.update(host.lower() for host in given_hosts)
         rule = _Rule(tuple(host.lower() for host in given_hosts), patterns, when, pure)
         (self._left_alone if exclude else self._rules).append(rule)
 
@@ -83,10 +92,6 @@ class Settings:
                 if rule.fits(ask):
                     return _Given(f"{ask.method} {ask.host}", pure=rule.pure)
         return api
-
-    def may_ask_for_usage(self, ask: Ask) -> bool:
-        """Whether the user said that a host's streams may be asked for usage."""
-        return ask.host in self.usage_hosts
 
     def reset(self) -> None:
         """Forget everything that was said."""

@@ -12,13 +12,14 @@ import msgspec
 
 from jupyter_durable.call import Call
 from jupyter_durable.capture.answers import Recorded
+from jupyter_durable.capture.purse import Purse
 from jupyter_durable.engine.attempt import Attempt
 from jupyter_durable.engine.execution import Execution
 from jupyter_durable.event_data import Notice
 from jupyter_durable.history import Entry
 
 if TYPE_CHECKING:
-    from jupyter_durable.capture.exchange import Exchange
+    from jupyter_durable.capture.recording import Recording
 
 
 class Refusal(msgspec.Struct):
@@ -43,7 +44,9 @@ class CaptureState:
         self.execution = execution
         self.refusals: dict[tuple[object, ...], Refusal] = {}
         """Where, and of what name and digest -> the last refusal."""
-        self._open: dict[int, Exchange] = {}
+        self.purse = Purse(execution) if execution.budget.of_models or execution.spec.notebook_budget else None
+        """What the budget leaves, if there is one."""
+        self._open: dict[int, Recording] = {}
         self._lock = threading.Lock()
         self._said: set[str] = set()
 
@@ -57,15 +60,15 @@ class CaptureState:
                 execution.before_end.append(state.finish)
         return state
 
-    def opened(self, exchange: Exchange) -> None:
-        """Follow an exchange until its answer is read."""
+    def opened(self, recording: Recording) -> None:
+        """Follow a recording until its answer is read."""
         with self._lock:
-            self._open[id(exchange)] = exchange
+            self._open[id(recording)] = recording
 
-    def closed(self, exchange: Exchange) -> None:
+    def closed(self, recording: Recording) -> None:
         """Its answer is read, or will not be."""
         with self._lock:
-            self._open.pop(id(exchange), None)
+            self._open.pop(id(recording), None)
 
     def finish(self) -> None:
         """Write down what was read of streams that were left: the cell ends.
@@ -77,9 +80,9 @@ class CaptureState:
             return  # what the stop button cuts is in doubt
         if any(not each.is_of_loop for each in self._open.values()):
             gc.collect()
-        for exchange in list(self._open.values()):
-            if exchange.is_of_loop or not self.execution.threads_running:
-                exchange.left()
+        for recording in list(self._open.values()):
+            if recording.is_of_loop or not self.execution.threads_running:
+                recording.left()
 
     def say_once(self, what: str, step: int, message: str) -> None:
         """A notice that the user gets once in an execution."""

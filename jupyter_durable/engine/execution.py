@@ -14,9 +14,10 @@ from hashlib import blake2b
 from typing import TYPE_CHECKING, Any
 
 from jupyter_durable import clock, errors
-from jupyter_durable.call import Branch, Call, Place, Stop, Verdict
+from jupyter_durable.call import Branch, Call, Execute, Place, Stop, Verdict
 from jupyter_durable.engine import payloads
 from jupyter_durable.engine.blame import with_difference
+from jupyter_durable.engine.budget import Budget, StepCount, parse_budget
 from jupyter_durable.engine.ending import outcome_of, unasked
 from jupyter_durable.engine.flushing import GroupFlush
 from jupyter_durable.engine.hidden import Changing, Stale, too_large
@@ -61,6 +62,8 @@ class Execution:
         self.started = clock.monotonic()
         self.stats = Stats()
         self.savings = Savings()
+        self.budget = parse_budget(spec.flags.budget) if spec.flags.budget else Budget()
+        self._count = StepCount(self.budget, replay.own.entries.values())
         self.root = Place()
         self.lock = threading.RLock()
         """Guards replay, places that threads share, and the end."""
@@ -158,7 +161,16 @@ class Execution:
                 verdict = self._branch(verdict.reason, call)  # type: ignore[union-attr]
             if type(verdict) is Stop:
                 self.stop(verdict)
+            if self.budget.steps is not None and type(verdict) is Execute and verdict.entry is None:
+                self._count_step(call)
             return verdict
+
+    def _count_step(self, call: Call) -> None:
+        try:
+            self._count.one_more(call.kind, call.label, self.place_of_run())
+        except errors.RunStopped as stopped:
+            self.sealed = str(stopped)
+            raise
 
     def _branch(self, reason: str, call: Call) -> Verdict:
         if self.spec.flags.strict:
@@ -174,6 +186,7 @@ class Execution:
         writer, self.header, self.replay = self._branch_off(self, reason)
         self.write_to(writer)
         self._turnstile = None
+        self._count = StepCount(self.budget, self.replay.own.entries.values())
         return self.replay.ask(call)
 
     def refuse(self) -> None:

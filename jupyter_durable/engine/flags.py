@@ -29,6 +29,8 @@ class Flags:
     branch: str = ""
     """Name of the branch to take up; empty: the one that fits."""
     durability: Literal["power", "process"] = "power"
+    budget: str = ""
+    """The most that the branch may spend: ``2usd``, ``50k tokens``, ``40 steps``, or several with commas."""
 
     def __post_init__(self) -> None:
         if self.fresh and self.from_step:
@@ -46,5 +48,6 @@ class Flags:
             "reuse": self.reuse,
             "shared": "1" if self.shared else "",
             "branch": self.branch,
+            "budget": self.budget,
         }
         return {name: value for name, value in named.items() if value}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, MutableMapping
+from collections.abc import Callable, Mapping, MutableMapping
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any
 
@@ -38,6 +38,10 @@ class RunSpec(msgspec.Struct):
     pass_id: str = ""
     """The pass that this belongs to, if nobody sits in front of it."""
     loop: asyncio.AbstractEventLoop | None = None
+    notebook_budget: str = ""
+    """The most that all runs of the notebook together may spend."""
+    spent_elsewhere: Callable[[str], tuple[float, int]] | None = None
+    """Gives the dollars and tokens that the notebook's other branches than this one have spent."""
     capture_outputs: bool = False
     """Record what steps write to stdout, stderr and the display, and write it again on replay."""
 

@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from jupyter_durable.engine.budget import parse_budget
 from jupyter_durable.engine.flags import Flags
 from jupyter_durable.errors import UsageError
 
@@ -29,6 +30,8 @@ class FlagRule:
     help: str
     choices: tuple[str, ...] = ()
     """The only values that it takes; empty for any."""
+    units: tuple[str, ...] = ()
+    """Words that may follow the value and belong to it."""
 
 
 FLAGS: dict[str, FlagRule] = {
@@ -49,6 +52,12 @@ FLAGS: dict[str, FlagRule] = {
         "power|process",
         "what recorded steps survive: loss of power (the default), or only the death of the kernel",
         ("power", "process"),
+    ),
+    "--budget": FlagRule(
+        "budget",
+        "LIMIT",
+        "stop before the branch spends more: 2usd, 50k tokens, 40 steps",
+        units=("usd", "tokens", "steps"),
     ),
 }
 """Flag -> what it does, in the order in which help shows them."""
@@ -136,6 +145,8 @@ def parse(text: str) -> Header:
         )
     _refuse_contradictions(given, names)
     values = {FLAGS[flag].field: value for flag, value in given.items()}
+    if "budget" in values:
+        parse_budget(values["budget"])
     return Header(names[0] if names else "", Flags(**values))
 
 
@@ -185,6 +196,8 @@ def _flag(token: str, rest: list[str], given: dict[str, Any]) -> None:
         return
     if not equals:
         value = rest.pop(0) if rest and not rest[0].startswith(("--", "# ")) else ""
+    if rule.units and rest and rest[0].rstrip(",") in rule.units:
+        value = f"{value} {rest.pop(0)}"
     value = _unquoted(value)
     if not value:
         raise UsageError(f"`{flag}` needs a value: `{_usage(flag)}` ({rule.help}).")

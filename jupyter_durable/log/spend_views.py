@@ -1,7 +1,7 @@
 """The views over what model calls cost: ``llm_calls`` and ``spend``.
 
-``llm_calls`` has one row for each attempt of a captured model call: run, branch, execution, seq, step name, scope, model,
-provider, url, when, how it ended, tokens and cost as told (NULL: not told, never 0), and what became of it:
+``llm_calls`` has one row for each attempt of a captured model call: run, branch, execution, seq, step name, scope,
+model, provider, url, when, how it ended, tokens and cost as told (NULL: not told, never 0), and what became of it:
 
 - ``billed``: charged, and its answer is in use;
 - ``wasted``: charged, or perhaps charged, and of no use. ``reason`` says why: ``in doubt`` (the process died, or the
@@ -145,8 +145,9 @@ SELECT
     CAST(m ->> '$.cache_write' AS BIGINT), CAST(m ->> '$.reasoning' AS BIGINT), CAST(m ->> '$.cost' AS DOUBLE),
     coalesce(m ->> '$.prices', '')
 FROM (
-    SELECT r.*, unnest(CASE WHEN (r.data -> '$.models') IS NULL THEN [NULL] ELSE CAST(r.data -> '$.models' AS JSON[]) END)
-        AS m, generate_subscripts(CASE WHEN (r.data -> '$.models') IS NULL THEN [NULL]
+    SELECT r.*,
+        unnest(CASE WHEN (r.data -> '$.models') IS NULL THEN [NULL] ELSE CAST(r.data -> '$.models' AS JSON[]) END) AS m,
+        generate_subscripts(CASE WHEN (r.data -> '$.models') IS NULL THEN [NULL]
             ELSE CAST(r.data -> '$.models' AS JSON[]) END, 1) AS i
     FROM lines r WHERE r.type = 'replayed'
 ) l

@@ -169,11 +169,11 @@ def test_the_users_price_of_cached_input_is_that_of_input_if_not_given():
     ("model", "given", "complaint"),
     [
         ("", {"input": 1, "output": 1}, "name of a model"),
-        ("m", {"input": -1, "output": 1}, "`input` of `set_price`"),
-        ("m", {"input": 1, "output": float("nan")}, "`output` of `set_price`"),
-        ("m", {"input": 1, "output": True}, "`output` of `set_price`"),
-        ("m", {"input": 1, "output": 1, "cached": "2"}, "`cached` of `set_price`"),
-        ("m", {"input": 1, "output": 1, "provider": None}, "`provider` of `set_price`"),
+        ("m", {"input": -1, "output": 1}, "`input` of `durable.price`"),
+        ("m", {"input": 1, "output": float("nan")}, "`output` of `durable.price`"),
+        ("m", {"input": 1, "output": True}, "`output` of `durable.price`"),
+        ("m", {"input": 1, "output": 1, "cached": "2"}, "`cached` of `durable.price`"),
+        ("m", {"input": 1, "output": 1, "provider": None}, "`provider` of `durable.price`"),
     ],
 )
 def test_a_price_that_is_none_is_refused(model, given, complaint):
