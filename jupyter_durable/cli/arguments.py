@@ -15,6 +15,9 @@ PROGRAM = "jupyter durable"
 CHOICES = ("rerun", "fail", "salvage", "value")
 """What can be said about a step that is in doubt."""
 
+BILLED_BY = ("run", "notebook", "cell", "branch", "step", "day", "model", "all")
+"""What a bill may be added up by."""
+
 DECISIONS = ("reuse", "pure", "rerun")
 """What can be said about finished steps after an edit."""
 
@@ -100,9 +103,22 @@ COMMANDS: tuple[Command, ...] = (
         "sql",
         "Ask the log with DuckDB's SQL.",
         'jupyter durable sql "SELECT name, status FROM runs"',
-        "The views are runs, branches, executions, events and steps. What running kernels have recorded so far is "
-        "included.",
+        "The views are runs, branches, executions, events, steps, llm_calls and spend. What running kernels have "
+        "recorded so far is included.",
         (_argument("query", help="the query, as one argument", metavar="QUERY"), _LOG, _JSON),
+    ),
+    Command(
+        "spend",
+        "Show what model calls cost: billed, wasted, and saved by replaying.",
+        "jupyter durable spend --by day",
+        "The provider charged billed and wasted together. Wasted is what is in doubt, was retried, or lies on a branch "
+        "that was left. What a provider did not tell is unknown, not 0.",
+        (
+            _argument("run", help="name or id of a run; all of them if left out", metavar="RUN", nargs="?"),
+            _argument("--by", help="what to add up by", choices=BILLED_BY, default=""),
+            _LOG,
+            _JSON,
+        ),
     ),
     Command(
         "doctor",

@@ -95,6 +95,23 @@ def runs(args: Arguments) -> int:
     return 0
 
 
+def spend(args: Arguments) -> int:
+    """`jupyter durable spend [RUN]`."""
+    from jupyter_durable.cli import shapes
+
+    by = args.by or ("step" if args.run else "run")
+    shape = shapes.spend(shapes.open_existing(args.log), args.run or "", by)
+
+    def text() -> str:
+        if not shape["bill"]:
+            return f"No model call is recorded in {inert(shape['log'])}."
+        rows = [[line["what"], *(line[kind]["text"] for kind in shapes.KINDS)] for line in shape["bill"]]
+        return table([by.upper(), "BILLED", "WASTED", "SAVED"], rows)
+
+    answer(args, shape, text)
+    return 0
+
+
 def show(args: Arguments) -> int:
     """`jupyter durable show RUN`."""
     from jupyter_durable.cli import shapes
@@ -369,6 +386,7 @@ WORDS: dict[str, Callable[[Arguments], int]] = {
     "demo": demo,
     "runs": runs,
     "show": show,
+    "spend": spend,
     "sql": sql,
     "doctor": doctor,
     "decide": decide,

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, cast
 
-from jupyter_durable import client, errors
+from jupyter_durable import client, errors, spending
 from jupyter_durable.branches import BranchView
 from jupyter_durable.branches import Execution as Seen
 from jupyter_durable.events import (
@@ -69,6 +69,29 @@ def runs(log: LocalLog) -> Shape:
         "log": log.location,
         "runs": listed,
         "unreadable": unreadable(log),
+    }
+
+
+KINDS = ("billed", "wasted", "replayed")
+"""The columns of a bill."""
+
+
+def spend(log: LocalLog, run: str, by: str) -> Shape:
+    """The bill: ``bill`` has one object for each line, with ``what`` and, for each kind, counts and a ``text``."""
+    lines = spending.bill(log.directory, cast("spending.By", by), find_run(log, run) if run else "")
+    amounts = [
+        {
+            kind: {**dataclasses.asdict(amount), "text": str(amount)}
+            for kind in KINDS
+            for amount in (getattr(line, kind),)
+        }
+        for line in lines
+    ]
+    return {
+        "format": FORMAT,
+        "log": log.location,
+        "by": by,
+        "bill": [{"what": line.what, **amount} for line, amount in zip(lines, amounts, strict=True)],
     }
 
 

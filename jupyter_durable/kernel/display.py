@@ -16,6 +16,8 @@ from typing import Any
 from jupyter_durable import clock
 from jupyter_durable.engine.execution import Execution
 from jupyter_durable.engine.stats import StepRow
+from jupyter_durable.engine.tally import money, tokens_text
+from jupyter_durable.event_data import Usage
 
 FIRST_AFTER = 0.3
 """Seconds of running after which the summary is first shown; a shorter cell shows it once, at its end."""
@@ -99,6 +101,10 @@ class CellView:
     """What the user can do now."""
     at: str = ""
     """The step that runs right now."""
+    spent: str = ""
+    """What model calls of this execution cost; empty without any."""
+    saved: str = ""
+    """What was replayed instead of being bought."""
 
 
 def line(view: CellView) -> str:
@@ -108,6 +114,8 @@ def line(view: CellView) -> str:
     'review · 14 steps · 11 replayed, 3 new · 6.2 s'
     >>> line(CellView("review", "main-2", "failed", 0, 9, 1, 1, 0.04))
     'review · main-2 · failed · 10 steps · kept 9, 1 new (1 failed) · 40 ms'
+    >>> line(CellView("review", "main", "completed", 11, 0, 3, 0, 6.2, spent="$0.04", saved="$0.31"))
+    'review · 14 steps · 11 replayed, 3 new · $0.04 spent, $0.31 saved · 6.2 s'
     """
     parts = [view.name]
     if view.branch != "main":
@@ -121,6 +129,9 @@ def line(view: CellView) -> str:
     if view.live:
         counts.append(f"{view.live} new" + (f" ({view.failed} failed)" if view.failed else ""))
     parts += [", ".join(counts)] if counts else []
+    bill = [f"{view.spent} spent"] if view.spent else []
+    bill += [f"{view.saved} saved"] if view.saved else []
+    parts += [", ".join(bill)] if bill else []
     parts.append(duration(view.seconds))
     return " · ".join(parts)
 
@@ -156,16 +167,33 @@ def as_html(view: CellView) -> str:
         return f'<div style="opacity:0.85"><div>{head}</div>{said}</div>'
     rows = list(view.rows)[-MOST_ROWS:]
     left_out = len(view.rows) - len(rows)
+    used = any(r.kind == "model" for r in rows)
     body = html_table(
-        ["step", "name", "status", "time", "why"],
+        ["step", "name", "status", "time", *(["used"] if used else []), "why"],
         [
-            [str(r.number), r.name, r.status, duration(r.seconds) if r.status in TIMED else "", r.why]
+            [
+                str(r.number), r.name, r.status, duration(r.seconds) if r.status in TIMED else "",
+                *([usage_text(r.usage)] if used else []), r.why,
+            ]
             for r in rows
         ],
     )  # fmt: skip
     if left_out:
         body = f"<div>{left_out} earlier steps: <code>%durable history {escape(view.name)}</code></div>{body}"
     return f'<div style="opacity:0.85"><details><summary>{head}</summary>{body}</details>{said}</div>'
+
+
+def usage_text(usage: Usage | None) -> str:
+    """What a model call used, short; empty where that is unknown.
+
+    >>> usage_text(Usage(model="gpt-5", input=1200, output=340, cost=0.0125))
+    'gpt-5 · 1200 in, 340 out · $0.01'
+    """
+    if usage is None:
+        return ""
+    counts = [f"{tokens_text(n)} {side}" for n, side in ((usage.input, "in"), (usage.output, "out")) if n is not None]
+    cost = money(usage.cost) if usage.cost is not None else ""
+    return " · ".join(part for part in (usage.model, ", ".join(counts), cost) if part)
 
 
 TIMED = ("live", "failed", "cancelled", "interrupted", "not stored")
@@ -280,6 +308,8 @@ class Summary:
             notices=list(dict.fromkeys([*self.notices, *stats.notices])),
             offer=offer,
             at=running,
+            spent=stats.spent.text(),
+            saved=execution.savings.total.text(),
         )
 
 

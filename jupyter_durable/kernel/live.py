@@ -39,6 +39,7 @@ from jupyter_durable.log import open_log
 from jupyter_durable.log.base import EventLog, ExecutionRecord
 from jupyter_durable.running import log_directory
 from jupyter_durable.source import cell_digest, names_bound, names_mutated, names_read, uses_nondeterminism
+from jupyter_durable.spending import spent_elsewhere
 
 if TYPE_CHECKING:
     from jupyter_durable.kernel.cell import Hooks
@@ -67,6 +68,8 @@ class Surroundings:
         """Durable id of the notebook, once a durable cell has run."""
         self.last_run = ""
         """Id of the run that ran last in this kernel."""
+        self.budget = ""
+        """The most that all runs of the notebook may spend; empty: no limit."""
         self.ran: dict[str, Ran] = {}
         """By run: its last execution in this kernel, for *why*."""
         atexit.register(lambda: self.passes.close(hooks.succeeded, self.records))
@@ -199,6 +202,8 @@ class LiveCell:
             flags=header.flags,
             pass_id="" if attended else around.passes.of(around.directory, lambda: around.log.executions(run)),
             loop=loop,
+            notebook_budget=around.budget,
+            spent_elsewhere=lambda branch: spent_elsewhere(around.directory, notebook, branch),
             capture_outputs=True,
         )
         return begin(spec, around.log), notices

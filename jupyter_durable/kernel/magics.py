@@ -6,9 +6,10 @@ import datetime
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, cast
+from typing import TYPE_CHECKING, Any, Literal, cast, get_args
 
-from jupyter_durable import client
+from jupyter_durable import client, spending
+from jupyter_durable.engine.budget import parse_budget
 from jupyter_durable.engine.stats import StepRow
 from jupyter_durable.errors import DurableError, LogUnusable, UsageError
 from jupyter_durable.kernel.cell import as_sentence
@@ -232,6 +233,36 @@ def _sql(console: Console, rest: str) -> Shown:
     return table(columns, rows[:MOST_ROWS], more.strip())
 
 
+def _spend(console: Console, rest: str) -> Shown:
+    console.log  # noqa: B018 - says in words that there is none yet
+    words = rest.split()
+    by = words.pop() if words and words[-1] in get_args(spending.By) else ""
+    run = console.find(" ".join(words)) if words else ""
+    chosen = cast("spending.By", by or ("step" if run else "run"))
+    lines = spending.bill(console.hooks.surroundings.directory, chosen, run)
+    rows = [(line.what, str(line.billed), str(line.wasted), str(line.replayed)) for line in lines]
+    return table([chosen, "billed", "wasted", "saved"], rows, "" if rows else "No model call is recorded yet.")
+
+
+def _budget(console: Console, rest: str) -> str:
+    around = console.hooks.surroundings
+    if not rest:
+        return f"The budget of this notebook is {around.budget}." if around.budget else "This notebook has no budget."
+    if rest == "off":
+        around.budget = ""
+        return "This notebook has no budget any more."
+    budget = parse_budget(rest)
+    if not budget.of_models or budget.steps is not None:
+        raise UsageError(
+            "The budget of a notebook is money or tokens: `%durable budget 5usd`, `200k tokens`, or `off`."
+        )
+    around.budget = str(budget)
+    return (
+        f"All durable runs of this notebook together may spend {budget}, what is recorded already included. It holds "
+        f"until the kernel ends: keep this line in a cell at the top."
+    )
+
+
 def _doctor(console: Console, rest: str) -> Shown:
     _nothing_after("doctor", rest)
     from jupyter_durable import diagnose
@@ -289,7 +320,11 @@ WORDS: dict[str, Word] = {
     "settle": Word(
         "settle [RUN] STEP rerun|fail|salvage|value EXPRESSION", "what happened to a step that is in doubt", _settle
     ),
-    "sql": Word('sql "QUERY"', "ask the log; views: runs, branches, executions, events, steps", _sql),
+    "spend": Word("spend [RUN] [run|cell|step|branch|notebook|day|model|all]", "what model calls cost", _spend),
+    "budget": Word(
+        "budget [LIMIT|off]", "the most that all runs of the notebook may spend: 5usd, 200k tokens", _budget
+    ),
+    "sql": Word('sql "QUERY"', "ask the log; views: runs, branches, executions, events, steps, llm_calls, spend", _sql),
     "on": Word("on", "make every cell durable", _on),
     "off": Word("off", "only cells with a header", _off),
     "doctor": Word("doctor", "examine the log and the machine", _doctor),
