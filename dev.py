@@ -38,11 +38,11 @@ STAMP = VENV / "dev-stamp.json"
 EXTRAS = {
     "demo": {"demo"},
     "fmt": {"demo", "test"},
-    "check": {"demo", "test"},
-    "test": {"demo", "test"},
-    "docs": {"demo", "test"},
+    "check": {"demo", "test", "sdks"},
+    "test": {"demo", "test", "sdks"},
+    "docs": {"demo", "test", "sdks"},
     "bench": {"demo", "test", "bench"},
-    "all": {"demo", "test"},
+    "all": {"demo", "test", "sdks"},
 }
 
 # The guards of the house run alone in `check`, and with everything else in `test` and `all`.
