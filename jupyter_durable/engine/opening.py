@@ -11,25 +11,21 @@ from typing import Any
 import msgspec
 
 from jupyter_durable import clock, errors
-from jupyter_durable.branches import BranchView, Choice, Wanted, choose, group
+from jupyter_durable.branches import BranchView, Choice, group
 from jupyter_durable.branches import Execution as Seen
-from jupyter_durable.call import Policy, Reuse
 from jupyter_durable.engine.adopting import adoption
 from jupyter_durable.engine.execution import Execution
 from jupyter_durable.engine.hidden import too_large
 from jupyter_durable.engine.hooks import HOOKS
 from jupyter_durable.engine.inputs import Inputs, at_end, restore
 from jupyter_durable.engine.options import RunSpec
+from jupyter_durable.engine.prospect import branch_of_number, decided, look, policy_after, refuse_stalled
 from jupyter_durable.event_data import Decision, ExecutionHeader, Origin, Outcome, Payload
 from jupyter_durable.events import FORMAT, Decided, ExecutionEnded
-from jupyter_durable.evidence import EvidenceBook
 from jupyter_durable.history import History
 from jupyter_durable.log.base import EventLog, Writer
 from jupyter_durable.replay import Replay
 from jupyter_durable.values import decode, redact
-
-STALLED = 5
-"""Executions in a row that died without recording the end of any step, after which a person is asked."""
 
 _draining: dict[str, Execution] = {}
 """Executions of this process that have ended while steps of theirs still run in threads, by run."""
@@ -66,45 +62,18 @@ def begin(spec: RunSpec, log: EventLog) -> Execution:
 
 
 def _begin_once(spec: RunSpec, log: EventLog) -> Execution:
-    records = log.executions(spec.run)
-    newest = next((r for r in reversed(records) if r.header.purpose == "run"), None)
-    left = newest.outcome.state if newest is not None and newest.outcome is not None else {}
-    book = EvidenceBook(cell=spec.binds, left=left)
-    inputs = Inputs.of(spec.namespace, spec.reads, book)
-    flags = spec.flags
-    wanted = Wanted(
-        spec.code, inputs.digests, flags.fresh, flags.from_step, flags.branch, spec.binds, spec.pass_id
-    )  # fmt: skip
-    views = group(Seen(r.header, r.outcome, r.running) for r in records)
-    if spec.flags.branch and not any(view.name == spec.flags.branch for view in views):
-        names = ", ".join(f"`{view.name}`" for view in views) or "none yet"
-        raise errors.UsageError(f"Run `{spec.name}` has no branch `{spec.flags.branch}`. Its branches: {names}.")
-    choice = choose(views, wanted)
-    own, source = History(), None
+    found = look(spec, log, _restore)
+    choice, own, inputs = found.choice, found.own, found.inputs
     if choice.take is not None:
-        own = History(log.history(choice.take.branch))
-        if choice.restored:
-            put_back = _restore(spec, log, choice.take, inputs)
-            if put_back is None:
-                choice = Choice(None, choice.take, "inputs changed and their start values are not kept")
-                own = History()
+        refuse_stalled(spec, choice.take, own)
+    header = _header(spec, inputs, found.views, choice, found.source)
     if choice.take is not None:
-        _refuse_stalled(spec, choice.take, own)
-        source = _source_of(log, choice.take.first)
-    elif choice.origin is not None:
-        choice = _with_steps(log, views, choice)
-        assert choice.origin is not None
-        source = History(log.history(choice.origin.branch))
-        _refuse_unknown_step(spec, log, views, choice.origin)
-    header = _header(spec, inputs, views, choice, source)
-    if choice.take is not None:
-        header = msgspec.structs.replace(header, head={r.header.branch: r.last for r in records}[header.branch])
-    origin = choice.origin.branch if choice.origin is not None else _origin_branch(choice)
+        header = msgspec.structs.replace(header, head={r.header.branch: r.last for r in found.records}[header.branch])
     writer = log.begin(header)
     execution = Execution(
-        spec, log, writer, header, Replay(own, source, _policy(spec, own, views, origin)), book, _branch_off
-    )
-    if spec.flags.reuse and spec.flags.reuse != _decided(own):
+        spec, log, writer, header, Replay(own, found.source, found.policy), found.book, _branch_off
+    )  # fmt: skip
+    if spec.flags.reuse and spec.flags.reuse != decided(own):
         execution.append(Decided(at=clock.now(), data=Decision(reuse=spec.flags.reuse, by="flag")))
     execution.end_inputs = at_end(spec.namespace, list(inputs.mutable))
     if choice.take is not None and (unseen := too_large(inputs.digests)):
@@ -135,61 +104,6 @@ def _restore(spec: RunSpec, log: EventLog, view: BranchView, inputs: Inputs) -> 
     return put_back
 
 
-def _refuse_stalled(spec: RunSpec, view: BranchView, own: History) -> None:
-    if own.stalled_now < STALLED or spec.flags.replay_only:
-        return
-    doubtful = [entry.label for entry in own.entries.values() if entry.state == "open"]
-    raise errors.DecisionNeeded(
-        f"Run `{spec.name}`, branch `{view.name}`: the last {own.stalled_now} executions died before any step came to "
-        f"an end{' in ' + ', '.join(doubtful) if doubtful else ''}. Running it again would do the same. Find what "
-        f"kills the kernel (memory, a signal), then say `%durable decide rerun {spec.name}` to go on.",
-        run=spec.name, branch=view.name, steps=doubtful,
-    )  # fmt: skip
-
-
-def _with_steps(log: EventLog, views: list[BranchView], choice: Choice) -> Choice:
-    """The same choice, from the nearest branch that holds a step: one that stopped at its beginning has none."""
-    view = choice.origin
-    while view is not None and view.first.origin is not None and not History(log.history(view.branch)).entries:
-        before = view.first.origin.branch
-        view = next((each for each in views if each.branch == before), None)
-    return choice if view is None else Choice(None, view, choice.reason)
-
-
-def _origin_branch(choice: Choice) -> str:
-    first = choice.take.first if choice.take is not None else None
-    return first.origin.branch if first is not None and first.origin is not None else ""
-
-
-def _refuse_unknown_step(spec: RunSpec, log: EventLog, views: list[BranchView], origin: BranchView) -> None:
-    """`--from` must name a step that is recorded, or one that the code can still come to."""
-    named = spec.flags.from_step
-    if not named or named.partition(".")[0] in spec.reads:
-        return
-    recorded: dict[str, None] = {}
-    view: BranchView | None = origin
-    while view is not None:
-        for entry in History(log.history(view.branch)).entries.values():
-            if named in (entry.key.name, f"{entry.key.name}#{entry.key.n}", str(entry.begun)):
-                return
-            recorded[entry.label] = None
-        before = view.first.origin
-        view = next((each for each in views if before is not None and each.branch == before.branch), None)
-    raise errors.UsageError(
-        f"Run `{spec.name}`, branch `{origin.name}`: there is no step `{named}` to start again from, so nothing was "
-        f"executed. Recorded are: {', '.join(recorded) or 'none yet'}.",
-        run=spec.name, branch=origin.name, step=named,
-    )  # fmt: skip
-
-
-def _source_of(log: EventLog, first: ExecutionHeader) -> History | None:
-    """History of the branch of origin, up to where it was when the branch was made."""
-    if first.origin is None:
-        return None
-    upto = first.origin.seq
-    return History(r for r in log.history(first.origin.branch) if r.seq <= upto)
-
-
 def _header(
     spec: RunSpec, inputs: Inputs, views: list[BranchView], choice: Choice, source: History | None
 ) -> ExecutionHeader:
@@ -201,8 +115,7 @@ def _header(
         first = choice.take.first
         branch, branch_name, root, generation = choice.take.branch, choice.take.name, first.root, first.generation
     else:
-        number = len(views) + 1
-        branch, branch_name = f"{run}.{number}", "main" if number == 1 else f"main-{number}"
+        branch, branch_name = branch_of_number(run, len(views) + 1)
         if choice.origin is not None and source is not None:
             last = source.headers[-1].execution
             origin = Origin(branch=choice.origin.branch, execution=last, seq=source.seq)
@@ -236,30 +149,6 @@ def _header(
     )
 
 
-def _policy(spec: RunSpec, own: History, views: list[BranchView], origin: str) -> Policy:
-    flags = spec.flags
-    reuse: Reuse = flags.reuse or _decided(own) or ("none" if flags.from_step else "ask")
-    return Policy(
-        replay_only=flags.replay_only,
-        strict=flags.strict,
-        reuse=reuse,
-        from_step="" if _continues(own, flags.from_step) else flags.from_step,
-        causes=spec.causes,
-        mentions=spec.reads,
-        origin_runs=any(view.branch == origin and view.newest.running for view in views),
-        reused_names={name: d.reuse for d in own.decisions for name in d.steps},
-    )
-
-
-def _continues(own: History, from_step: str) -> bool:
-    """The flag began this branch already; what it asked for has happened there."""
-    return bool(own.headers) and own.headers[0].flags.get("from") == from_step != ""
-
-
-def _decided(own: History) -> Reuse | None:
-    return next((d.reuse for d in reversed(own.decisions) if not d.steps), None)
-
-
 def _branch_off(execution: Execution, reason: str) -> tuple[Writer, ExecutionHeader, Replay]:
     """Go over to a new branch in the middle of a replay, taking along what was handed out so far.
 
@@ -270,12 +159,12 @@ def _branch_off(execution: Execution, reason: str) -> tuple[Writer, ExecutionHea
     last = execution.writer.head
     execution.writer.close()
     views = group(Seen(r.header, r.outcome, r.running) for r in log.executions(spec.run))
-    number = len(views) + 1
+    branch, branch_name = branch_of_number(spec.run, len(views) + 1)
     header = msgspec.structs.replace(
         execution.header,
         execution=new_execution_id(spec.run),
-        branch=f"{spec.run}.{number}",
-        branch_name=f"main-{number}",
+        branch=branch,
+        branch_name=branch_name,
         head=None,
         origin=Origin(branch=execution.header.branch, execution=last.execution, seq=last.seq),
     )
@@ -287,10 +176,7 @@ def _branch_off(execution: Execution, reason: str) -> tuple[Writer, ExecutionHea
             continue
         event = adoption(entry, entry.key, "the same before the first difference", log)
         own.apply(writer.append(event), event)
-    # What a person said about an earlier edit does not speak of this one.
-    reuse: Reuse = spec.flags.reuse or ("none" if spec.flags.from_step else "ask")
-    policy = msgspec.structs.replace(old.policy, reuse=reuse, reused_names={}, origin_runs=False)
-    replay = Replay(own, old.own, policy)
+    replay = Replay(own, old.own, policy_after(old.policy, spec.flags))
     for entry in own.entries.values():
         replay.match.serve(own, entry)
     for entry in served:

@@ -1,0 +1,189 @@
+"""What a run would take up: which branch, which histories, under which policy. Reads, and writes nothing.
+
+The beginning of an execution and the plan of one ask the same here, so that a plan says what will be done.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import msgspec
+
+from jupyter_durable import errors
+from jupyter_durable.branches import BranchView, Choice, Wanted, choose, group
+from jupyter_durable.branches import Execution as Seen
+from jupyter_durable.call import Policy, Reuse
+from jupyter_durable.engine.flags import Flags
+from jupyter_durable.engine.inputs import Inputs
+from jupyter_durable.engine.options import RunSpec
+from jupyter_durable.event_data import ExecutionHeader
+from jupyter_durable.evidence import EvidenceBook
+from jupyter_durable.history import History
+from jupyter_durable.log.base import EventLog, ExecutionRecord
+
+STALLED = 5
+"""Executions in a row that died without recording the end of any step, after which a person is asked."""
+
+
+class Prospect(msgspec.Struct):
+    """What an execution that began now would find."""
+
+    records: list[ExecutionRecord]
+    views: list[BranchView]
+    book: EvidenceBook
+    inputs: Inputs
+    wanted: Wanted
+    choice: Choice
+    own: History
+    source: History | None
+    policy: Policy
+
+
+PutBack = Callable[[RunSpec, EventLog, BranchView, Inputs], list[str] | None]
+
+
+def look(spec: RunSpec, log: EventLog, put_back: PutBack) -> Prospect:
+    """Find the branch that a run takes up, and read what is needed of it.
+
+    Args:
+        spec: which run, of what code, with which inputs.
+        log: where histories are kept.
+        put_back: puts inputs that the run itself has changed back to their start values, or says whether it could;
+            ``None`` if it cannot.
+
+    Raises:
+        UsageError: a flag names a branch or a step that is not there.
+        LogError: the log cannot be read.
+    """
+    records = log.executions(spec.run)
+    newest = next((r for r in reversed(records) if r.header.purpose == "run"), None)
+    left = newest.outcome.state if newest is not None and newest.outcome is not None else {}
+    book = EvidenceBook(cell=spec.binds, left=left)
+    inputs = Inputs.of(spec.namespace, spec.reads, book)
+    flags = spec.flags
+    wanted = Wanted(
+        spec.code, inputs.digests, flags.fresh, flags.from_step, flags.branch, spec.binds, spec.pass_id
+    )  # fmt: skip
+    views = group(Seen(r.header, r.outcome, r.running) for r in records)
+    if spec.flags.branch and not any(view.name == spec.flags.branch for view in views):
+        names = ", ".join(f"`{view.name}`" for view in views) or "none yet"
+        raise errors.UsageError(f"Run `{spec.name}` has no branch `{spec.flags.branch}`. Its branches: {names}.")
+    choice = choose(views, wanted)
+    own, source = History(), None
+    if choice.take is not None:
+        own = History(log.history(choice.take.branch))
+        if choice.restored and put_back(spec, log, choice.take, inputs) is None:
+            choice = Choice(None, choice.take, "inputs changed and their start values are not kept")
+            own = History()
+    if choice.take is not None:
+        source = _source_of(log, choice.take.first)
+    elif choice.origin is not None:
+        choice = _with_steps(log, views, choice)
+        assert choice.origin is not None
+        source = History(log.history(choice.origin.branch))
+        _refuse_unknown_step(spec, log, views, choice.origin)
+    origin = choice.origin.branch if choice.origin is not None else _origin_branch(choice)
+    return Prospect(records, views, book, inputs, wanted, choice, own, source, _policy(spec, own, views, origin))
+
+
+def refuse_stalled(spec: RunSpec, view: BranchView, own: History) -> None:
+    """Ask a person, where the executions before this one died one after the other without getting anywhere.
+
+    Raises:
+        DecisionNeeded: that is so.
+    """
+    if own.stalled_now < STALLED or spec.flags.replay_only:
+        return
+    doubtful = [entry.label for entry in own.entries.values() if entry.state == "open"]
+    raise errors.DecisionNeeded(
+        f"Run `{spec.name}`, branch `{view.name}`: the last {own.stalled_now} executions died before any step came to "
+        f"an end{' in ' + ', '.join(doubtful) if doubtful else ''}. Running it again would do the same. Find what "
+        f"kills the kernel (memory, a signal), then say `%durable decide rerun {spec.name}` to go on.",
+        run=spec.name, branch=view.name, steps=doubtful,
+    )  # fmt: skip
+
+
+def branch_of_number(run: str, number: int) -> tuple[str, str]:
+    """Id and name of the branch of a run that is made as this number, counted from 1.
+
+    >>> branch_of_number("a1b2", 1), branch_of_number("a1b2", 2)
+    (('a1b2.1', 'main'), ('a1b2.2', 'main-2'))
+    """
+    return f"{run}.{number}", "main" if number == 1 else f"main-{number}"
+
+
+def policy_after(policy: Policy, flags: Flags) -> Policy:
+    """The policy of a branch that is gone over to in the middle of a replay.
+
+    What a person said about an earlier edit does not speak of this one.
+    """
+    reuse: Reuse = flags.reuse or ("none" if flags.from_step else "ask")
+    return msgspec.structs.replace(policy, reuse=reuse, reused_names={}, origin_runs=False)
+
+
+def decided(own: History) -> Reuse | None:
+    """What a person has said about all steps after a difference; ``None`` if nothing."""
+    return next((d.reuse for d in reversed(own.decisions) if not d.steps), None)
+
+
+def _with_steps(log: EventLog, views: list[BranchView], choice: Choice) -> Choice:
+    """The same choice, from the nearest branch that holds a step: one that stopped at its beginning has none."""
+    view = choice.origin
+    while view is not None and view.first.origin is not None and not History(log.history(view.branch)).entries:
+        before = view.first.origin.branch
+        view = next((each for each in views if each.branch == before), None)
+    return choice if view is None else Choice(None, view, choice.reason)
+
+
+def _origin_branch(choice: Choice) -> str:
+    first = choice.take.first if choice.take is not None else None
+    return first.origin.branch if first is not None and first.origin is not None else ""
+
+
+def _refuse_unknown_step(spec: RunSpec, log: EventLog, views: list[BranchView], origin: BranchView) -> None:
+    """`--from` must name a step that is recorded, or one that the code can still come to."""
+    named = spec.flags.from_step
+    if not named or named.partition(".")[0] in spec.reads:
+        return
+    recorded: dict[str, None] = {}
+    view: BranchView | None = origin
+    while view is not None:
+        for entry in History(log.history(view.branch)).entries.values():
+            if named in (entry.key.name, f"{entry.key.name}#{entry.key.n}", str(entry.begun)):
+                return
+            recorded[entry.label] = None
+        before = view.first.origin
+        view = next((each for each in views if before is not None and each.branch == before.branch), None)
+    raise errors.UsageError(
+        f"Run `{spec.name}`, branch `{origin.name}`: there is no step `{named}` to start again from, so nothing was "
+        f"executed. Recorded are: {', '.join(recorded) or 'none yet'}.",
+        run=spec.name, branch=origin.name, step=named,
+    )  # fmt: skip
+
+
+def _source_of(log: EventLog, first: ExecutionHeader) -> History | None:
+    """History of the branch of origin, up to where it was when the branch was made."""
+    if first.origin is None:
+        return None
+    upto = first.origin.seq
+    return History(r for r in log.history(first.origin.branch) if r.seq <= upto)
+
+
+def _policy(spec: RunSpec, own: History, views: list[BranchView], origin: str) -> Policy:
+    flags = spec.flags
+    reuse: Reuse = flags.reuse or decided(own) or ("none" if flags.from_step else "ask")
+    return Policy(
+        replay_only=flags.replay_only,
+        strict=flags.strict,
+        reuse=reuse,
+        from_step="" if _continues(own, flags.from_step) else flags.from_step,
+        causes=spec.causes,
+        mentions=spec.reads,
+        origin_runs=any(view.branch == origin and view.newest.running for view in views),
+        reused_names={name: d.reuse for d in own.decisions for name in d.steps},
+    )
+
+
+def _continues(own: History, from_step: str) -> bool:
+    """The flag began this branch already; what it asked for has happened there."""
+    return bool(own.headers) and own.headers[0].flags.get("from") == from_step != ""
