@@ -8,7 +8,7 @@ from html.parser import HTMLParser
 
 import pytest
 
-from jupyter_durable.engine.execution import StepRow
+from jupyter_durable.engine.stats import StepRow
 from jupyter_durable.kernel.display import MOST_ROWS, CellView, as_html, as_text, line, table
 
 

@@ -13,6 +13,7 @@ import pytest
 
 from jupyter_durable.errors import LogDamaged, LogTooNew, LogUntrusted, LogUnusable
 from jupyter_durable.events import StepCompleted
+from jupyter_durable.log.database import SCHEMA
 from jupyter_durable.log.local import LocalLog
 from tests.log.making import begin, end, finish, header, last, plain, python, run_whole, step
 
@@ -342,10 +343,10 @@ def test_a_database_of_a_newer_schema_is_left_alone(local: LocalLog) -> None:
     begin(local).close()
     local.fold()
     with duckdb.connect(str(local.directory / "log.duckdb")) as connection:
-        connection.execute("UPDATE schema_version SET version = 2")
+        connection.execute(f"UPDATE schema_version SET version = {SCHEMA + 1}")
     begin(local).close()
 
-    with pytest.raises(LogTooNew, match="schema 2"):
+    with pytest.raises(LogTooNew, match=f"schema {SCHEMA + 1}"):
         local.fold()
 
 
@@ -430,3 +431,20 @@ def test_ten_thousand_steps_take_at_most_120_bytes_each_beside_their_values(loca
     local.fold()
 
     assert sum(path.stat().st_size for path in local.directory.rglob("*") if path.is_file()) <= 120 * 10_000
+
+
+def test_a_database_of_an_older_schema_gets_the_views_of_today(local: LocalLog) -> None:
+    writer = begin(local)
+    step(writer)
+    end(writer)
+    local.fold()
+    with duckdb.connect(str(local.directory / "log.duckdb")) as connection:
+        connection.execute("UPDATE schema_version SET version = 1; DROP VIEW spend; DROP VIEW llm_calls")
+
+    begin(local).close()
+    local.fold()
+
+    with duckdb.connect(str(local.directory / "log.duckdb"), read_only=True) as connection:
+        assert connection.execute("SELECT version FROM schema_version").fetchall() == [(SCHEMA,)]
+        assert connection.execute("SELECT count(*) FROM spend").fetchall() == [(0,)]
+        assert connection.execute("SELECT count(*) FROM steps").fetchall() == [(1,)]

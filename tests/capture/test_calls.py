@@ -1,0 +1,359 @@
+"""A model call in a durable run: recorded once, refused and tried again, failed and caught, inside of steps."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
+import openai
+import pytest
+
+from jupyter_durable import durable, errors, step
+from jupyter_durable.client import find_run
+from jupyter_durable.client import steps as listed
+from jupyter_durable.log import open_log
+
+
+class Boom(Exception):
+    """What ends a cell in these tests."""
+
+
+def steps_of(tmp_path, name="agent"):
+    log = open_log(str(tmp_path / "log"))
+    return listed(log, find_run(log, name))
+
+
+def test_a_recorded_answer_is_handed_out_and_not_bought(run, ask, requests_made):
+    with run():
+        first = ask("hello")
+    with run():
+        assert ask("hello") == first
+
+    assert requests_made() == 1
+
+
+def test_outside_of_a_run_every_call_is_made(ask, requests_made):
+    assert ask("hello") != ask("hello")
+    assert requests_made() == 2
+
+
+def test_equal_calls_are_kept_apart(run, ask, requests_made):
+    with run():
+        answers = [ask("hello"), ask("hello")]
+    with run():
+        assert [ask("hello"), ask("hello")] == answers
+
+    assert answers[0] != answers[1]
+    assert requests_made() == 2
+
+
+def test_what_the_sdk_tries_again_is_one_step_with_attempts(run, ask, patient, provider, requests_made, tmp_path):
+    provider.desk.fail_next(2, 500, retry_after_ms="1")
+    with run():
+        answer = ask("hello", patient)
+    with run():
+        assert ask("hello", patient) == answer
+
+    assert requests_made() == 3
+    assert [(each.name, each.status, each.attempts) for each in steps_of(tmp_path)] == [("chat.completions", "completed", 3)]
+
+
+def test_a_call_that_the_users_own_loop_repeats_is_a_step_of_its_own(run, ask, provider, requests_made, tmp_path):
+    def until_it_works():
+        failures = 0
+        while True:
+            try:
+                return failures, ask("hello")
+            except openai.InternalServerError:
+                failures += 1
+
+    provider.desk.fail_next(2, 500)
+    with run():
+        live = until_it_works()
+    with run():
+        assert until_it_works() == live
+
+    assert live[0] == 2
+    assert requests_made() == 3
+    assert [each.status for each in steps_of(tmp_path)] == ["failed", "failed", "completed"]
+
+
+def test_a_refusal_that_the_program_caught_is_raised_again(run, ask, provider, requests_made):
+    @step
+    def fallback():
+        return "cached"
+
+    def answer():
+        try:
+            return ask("hello")
+        except openai.RateLimitError as error:
+            assert error.status_code == 429
+            return fallback()
+
+    provider.desk.fail_next(1, 429)
+    with pytest.raises(Boom), run():
+        assert answer() == "cached"
+        raise Boom
+    with run():
+        assert answer() == "cached"
+
+    assert requests_made() == 1
+
+
+def test_a_final_refusal_is_replayed_without_waiting_for_the_sdks_retries(run, ask, patient, provider, requests_made):
+    @step
+    def note(text):
+        return text
+
+    def answer():
+        try:
+            return ask("hello", patient)
+        except openai.InternalServerError:
+            return note("gave up")
+
+    provider.desk.fail_next(3, 500, retry_after_ms="1")
+    with run():
+        assert answer() == "gave up"
+    with run():
+        assert answer() == "gave up"
+
+    assert requests_made() == 3
+
+
+def test_a_refusal_that_ended_the_cell_is_tried_again(run, ask, provider, requests_made):
+    provider.desk.fail_next(1, 401)
+    with pytest.raises(openai.AuthenticationError), run():
+        ask("hello")
+    with run():
+        ask("hello")
+
+    assert requests_made() == 2
+
+
+def test_a_connection_that_broke_and_was_caught_is_broken_on_replay_too(run, ask, provider, requests_made):
+    @step
+    def note(text):
+        return text
+
+    def answer():
+        try:
+            return ask("hello")
+        except openai.APIConnectionError:
+            return note("no connection")
+
+    provider.desk.hang_up_next()
+    with run():
+        assert answer() == "no connection"
+    with run():
+        assert answer() == "no connection"
+
+    assert requests_made() == 1
+
+
+def test_retries_of_a_step_and_of_its_sdk_are_said_to_multiply_once(run, ask, patient, provider, requests_made, tmp_path):
+    """Case G24."""
+
+    @step(retries=3, backoff=0.001)
+    def asked():
+        return ask("hello", patient)
+
+    provider.desk.fail_next(12, 500, retry_after_ms="1")
+    with pytest.raises(openai.InternalServerError), run() as begun:
+        asked()
+    notices = [notice for notice in begun.execution.stats.notices if "max_retries" in notice]
+
+    assert requests_made() == 12
+    assert len(notices) == 1
+    inner = next(each for each in steps_of(tmp_path) if each.name == "chat.completions")
+    assert inner.attempts == 12
+
+
+def test_retry_after_of_a_rate_limit_is_respected_by_a_steps_own_retry(run, ask, provider, monkeypatch):
+    from jupyter_durable import clock
+
+    slept = []
+    monkeypatch.setattr(clock, "sleep", slept.append)
+
+    @step(retries=1, backoff=0.001)
+    def asked():
+        return ask("hello")
+
+    provider.desk.fail_next(1, 429, retry_after="7")
+    with run():
+        asked()
+
+    assert len(slept) == 1
+    assert 7 <= slept[0] < 10  # a part of it is added at random, never taken away
+
+
+def test_a_new_attempt_of_a_step_asks_the_model_anew_and_keeps_its_finished_steps(run, ask, requests_made):
+    looked_up = []
+
+    @step(key=lambda: "look up")
+    def look_up():
+        looked_up.append(1)
+        return "facts"
+
+    @step(retries=1, backoff=0.001, key=lambda: "agent")  # else what it carries along would count, and that changes
+    def agent():
+        look_up()
+        answer = ask("hello")
+        if answer.split()[1] == "000001":
+            raise ValueError("not that one")
+        return answer
+
+    with run():
+        answer = agent()
+    with run():
+        assert agent() == answer
+
+    assert (len(looked_up), requests_made()) == (1, 2)
+
+
+def test_an_attempt_that_was_cut_keeps_the_answers_inside_it(run, ask, requests_made):
+    cut = [True]
+
+    @step(key=lambda: "agent")
+    def agent():
+        answers = [ask("one"), ask("two")]
+        if cut.pop():
+            raise KeyboardInterrupt
+        return answers
+
+    with pytest.raises(KeyboardInterrupt), run():
+        agent()
+    cut.append(False)
+    with run():
+        agent()
+
+    assert requests_made() == 2
+
+
+async def test_identical_prompts_after_random_awaits_each_get_their_own_answer_back(run, provider, requests_made):
+    async with openai.AsyncOpenAI(base_url=f"{provider.url}/v1", api_key="sk-test-1") as client:
+
+        async def one(index):
+            for _ in range((index * 7) % 5):
+                await asyncio.sleep(0)
+            message = {"role": "user", "content": "the same"}
+            answer = await client.chat.completions.create(model="gpt-4o-mini", messages=[message])
+            return index, answer.choices[0].message.content
+
+        async with run():
+            live = await asyncio.gather(*map(one, range(20)))
+        async with run():
+            assert await asyncio.gather(*map(one, range(20))) == live
+
+    assert len({text for _, text in live}) == 20
+    assert requests_made() == 20
+
+
+def test_calls_in_threads_are_recorded(run, ask, requests_made):
+    with run(), ThreadPoolExecutor(4) as pool:
+        live = list(pool.map(ask, map(str, range(8))))
+    with run(), ThreadPoolExecutor(4) as pool:
+        assert list(pool.map(ask, map(str, range(8)))) == live
+
+    assert requests_made() == 8
+
+
+def test_a_call_after_the_end_of_the_run_is_refused(run, ask, requests_made):
+    go, raised = threading.Event(), []
+
+    def late():
+        go.wait(20)
+        try:
+            ask("too late")
+        except BaseException as error:
+            raised.append(error)
+
+    with run():
+        thread = threading.Thread(target=late)
+        thread.start()
+    go.set()
+    thread.join(20)
+
+    assert isinstance(raised[0], errors.RunStopped)
+    assert isinstance(raised[0].error, errors.RunEnded)
+    assert requests_made() == 0
+
+
+def test_replay_only_buys_nothing(run, ask, requests_made):
+    with run():
+        ask("hello")
+    with run(replay_only=True):
+        ask("hello")
+    with pytest.raises(errors.ReplayOnlyError), run(replay_only=True):
+        ask("hello")
+        ask("another")
+
+    assert requests_made() == 1
+
+
+def test_a_clock_in_a_prompt_is_named_with_its_path(run, ask, requests_made):
+    with pytest.raises(Boom), run():
+        ask("It is 10:45.")
+        raise Boom
+    with pytest.raises(errors.NondeterminismError, match=r"`messages\[0\]\.content` \(from character 7 on: a date or time\)") as caught, run():
+        ask("It is 11:02.")
+
+    assert "11:02" not in str(caught.value)
+    assert requests_made() == 1
+
+
+def test_an_sdk_does_not_take_our_errors_for_a_broken_connection(run, ask, patient, requests_made):
+    with pytest.raises(Boom), run():
+        ask("one", patient)
+        raise Boom
+    with pytest.raises(errors.NondeterminismError), run():
+        try:
+            ask("two", patient)
+        except Exception:
+            pytest.fail("an `except Exception` must not catch it")
+
+    assert requests_made() == 1
+
+
+def test_telemetry_and_other_requests_are_left_alone(run, provider, tmp_path):
+    import httpx2
+
+    with run(), httpx2.Client(base_url=provider.url) as http:
+        http.post("/v1/traces/ingest", json={"data": []})
+        http.get("/plain")
+
+    assert steps_of(tmp_path) == []
+
+
+def test_a_host_that_the_user_names_is_captured(run, provider, tmp_path):
+    import httpx2
+
+    durable.capture(hosts=["127.0.0.1"], paths=["^/plain"])
+    with run(), httpx2.Client(base_url=provider.url) as http:
+        first = http.post("/plain", json={"q": 1}).text
+    with run(), httpx2.Client(base_url=provider.url) as http:
+        assert http.post("/plain", json={"q": 1}).text == first
+
+    assert [each.name for each in steps_of(tmp_path)] == ["POST 127.0.0.1"]
+
+
+def test_an_excluded_host_is_left_alone(run, ask, requests_made):
+    durable.capture(hosts=["127.0.0.1"], exclude=True)
+    with run():
+        ask("hello")
+    with run():
+        ask("hello")
+
+    assert requests_made() == 2
+
+
+def test_the_idempotency_key_is_sent_where_it_is_asked_for_and_equal_on_every_attempt(run, ask, patient, provider):
+    durable.capture(idempotency_header="Idempotency-Key")
+    provider.desk.fail_next(1, 500, retry_after_ms="1")
+    with run():
+        ask("hello", patient)
+    sent = [seen.headers.get("idempotency-key") for seen in provider.desk.seen()]
+
+    assert len(sent) == 2
+    assert sent[0]
+    assert sent[0] == sent[1]
