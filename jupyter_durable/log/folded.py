@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from jupyter_durable import clock
 from jupyter_durable.errors import LogDamaged, LogUntrusted, LogUnusable
 from jupyter_durable.event_data import Head
 from jupyter_durable.events import Recorded
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
     import duckdb
 
 _PATIENCE = 10.0
+_PAUSES = (0.02, 0.1, 0.3)
+"""Seconds between looks at what seems damaged."""
 _ROWS = 5000
 _SELECT = f"SELECT seq, type, time, data, {', '.join(database.FLAT)} FROM lines WHERE execution = ? AND seq "
 _encode = msgspec.json.Encoder().encode
@@ -47,17 +50,28 @@ def read_parts(directory: Path, parts: list[Part]) -> Iterator[Recorded]:
     """
     connection = _open(directory)
     try:
-        for entry, upto, secret in parts:
-            yield from _read(directory, connection, entry, upto, secret)
+        for part in parts:
+            for pause in _PAUSES:
+                try:
+                    _check(directory, connection, part)
+                    break
+                except (LogDamaged, LogUntrusted):
+                    # DuckDB's lock on the file falls when anything in this process closes it, and a folder elsewhere
+                    # may then write under our eyes. What is really damaged still is a moment later.
+                    connection.close()
+                    clock.sleep(pause)
+                    connection = _open(directory)
+            else:
+                _check(directory, connection, part)
+            yield from _read(directory, connection, part)
     finally:
         connection.close()
 
 
-def _read(
-    directory: Path, connection: duckdb.DuckDBPyConnection, entry: Entry, upto: Head | None, secret: bytes | None
-) -> Iterator[Recorded]:
+def _check(directory: Path, connection: duckdb.DuckDBPyConnection, part: Part) -> None:
+    entry, upto, secret = part
     assert entry.stub is not None
-    last = entry.last.seq if upto is None else upto.seq
+    last = _last(part)
     if last > entry.last.seq or (upto is not None and last == entry.last.seq and upto.chain != entry.last.chain):
         raise _changed(directory, entry, f"event {last}, which a later execution continues, is not in it")
     if secret is not None:
@@ -67,8 +81,16 @@ def _read(
             raise _changed(directory, entry, f"it holds {count} of {entry.stub.count} events")
         if mac != entry.stub.block:
             raise _forged(directory, entry)
+
+
+def _last(part: Part) -> int:
+    entry, upto, _ = part
+    return entry.last.seq if upto is None else upto.seq
+
+
+def _read(directory: Path, connection: duckdb.DuckDBPyConnection, part: Part) -> Iterator[Recorded]:
     with database.reading(directory):
-        rows = connection.execute(_SELECT + "<= ? ORDER BY seq", [entry.header.execution, last])
+        rows = connection.execute(_SELECT + "<= ? ORDER BY seq", [part[0].header.execution, _last(part)])
     while some := _fetch(directory, rows):
         for row in some:
             yield _recorded(row)
