@@ -9,18 +9,15 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import AsyncIterator, Iterator
-from contextvars import ContextVar
 from types import ModuleType
 from typing import Any
 
 from jupyter_durable.capture.exchange import Exchange, exchange_for
+from jupyter_durable.capture.inside import INSIDE, passing
 from jupyter_durable.capture.providers.base import Ask
 from jupyter_durable.capture.replayed import Replayed
 from jupyter_durable.engine.context import current
 from jupyter_durable.errors import CannotHook
-
-INSIDE: ContextVar[bool] = ContextVar("jupyter_durable_inside_call", default=False)
-"""Inside a captured request: a client that sends it through another one's library must not be captured twice."""
 
 _UNDONE = {"content-encoding", "content-length", "transfer-encoding"}
 """Headers that are no longer true once the content encoding is undone."""
@@ -77,8 +74,8 @@ def _ask(request: Any, body: bytes) -> Ask:
     url = request.url
     return Ask(
         method=request.method.upper(), scheme=url.scheme, host=url.host.lower(), port=url.port,
-        path=url.raw_path.partition(b"?")[0].decode("ascii"), query=tuple(url.params.multi_items()),
-        headers=dict(request.headers.items()), body=body,
+        path=url.raw_path.partition(b"?")[0].decode("ascii"),
+        query=tuple(url.params.multi_items()) if url.query else (), headers=dict(request.headers.items()), body=body,
     )  # fmt: skip
 
 
@@ -171,10 +168,15 @@ def _transports(module: ModuleType) -> tuple[Any, Any]:
         return Response(response.status_code, headers=headers, content=body, extensions=response.extensions)
 
     def answered(exchange: Exchange, response: Any, body: Any) -> Any:
-        encoded = "content-encoding" in response.headers
-        headers = [p for p in response.headers.multi_items() if not (encoded or exchange.body) or p[0] not in _UNDONE]
-        exchange.answered(response.status_code, dict(headers))
-        return Response(response.status_code, headers=headers, stream=body, extensions=response.extensions)
+        headers = dict(response.headers.items())
+        if "content-encoding" not in headers and exchange.body is None:
+            response.stream = body
+        else:
+            headers = {name: value for name, value in headers.items() if name not in _UNDONE}
+            kept = [pair for pair in response.headers.multi_items() if pair[0] in headers]
+            response = Response(response.status_code, headers=kept, stream=body, extensions=response.extensions)
+        exchange.answered(response.status_code, headers)
+        return response
 
     def outgoing(exchange: Exchange, request: Any) -> Any:
         """The request that is sent: the program's own, unless something is added to it."""
@@ -197,7 +199,8 @@ def _transports(module: ModuleType) -> tuple[Any, Any]:
         def handle_request(self, request: Any) -> Any:
             exchange = exchange_for(_ask(request, request.read()), is_async=False)
             if exchange is None:
-                return self._inner.handle_request(request)
+                with passing(request.url.host):
+                    return self._inner.handle_request(request)
             if exchange.is_recorded:
                 return recorded(exchange.recorded())
             inside = INSIDE.set(True)
@@ -213,8 +216,9 @@ def _transports(module: ModuleType) -> tuple[Any, Any]:
                 raise
             finally:
                 INSIDE.reset(inside)
-            source = response.iter_bytes() if "content-encoding" in response.headers else response.stream
-            return answered(exchange, response, SyncBody(source, exchange, response.close))
+            raw = response.stream
+            source = response.iter_bytes() if "content-encoding" in response.headers else raw
+            return answered(exchange, response, SyncBody(source, exchange, raw.close))
 
         def close(self) -> None:
             self._inner.close()
@@ -228,7 +232,8 @@ def _transports(module: ModuleType) -> tuple[Any, Any]:
         async def handle_async_request(self, request: Any) -> Any:
             exchange = exchange_for(_ask(request, await request.aread()), is_async=True)
             if exchange is None:
-                return await self._inner.handle_async_request(request)
+                with passing(request.url.host):
+                    return await self._inner.handle_async_request(request)
             if exchange.is_recorded:
                 return recorded(await exchange.recorded_async())
             inside = INSIDE.set(True)
@@ -244,8 +249,9 @@ def _transports(module: ModuleType) -> tuple[Any, Any]:
                 raise
             finally:
                 INSIDE.reset(inside)
-            source = response.aiter_bytes() if "content-encoding" in response.headers else response.stream
-            return answered(exchange, response, AsyncBody(source, exchange, response.aclose))
+            raw = response.stream
+            source = response.aiter_bytes() if "content-encoding" in response.headers else raw
+            return answered(exchange, response, AsyncBody(source, exchange, raw.aclose))
 
         async def aclose(self) -> None:
             await self._inner.aclose()

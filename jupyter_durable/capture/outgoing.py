@@ -8,6 +8,7 @@ machine and the number of the retry. Keys in the URL do not count, so that a rot
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from urllib.parse import quote, unquote
 
 import msgspec
@@ -68,10 +69,15 @@ def secrets_of(ask: Ask) -> tuple[str, ...]:
     """The keys that a request carries in headers and query: wherever else they stand, they are not written down."""
     found = []
     for name, value in ask.headers.items():
-        if _SECRET_HEADERS.search(name):
+        if _names_a_secret(name):
             found += [value, *value.split(" ")[1:]] if " " in value else [value]
     found += [unquote(value) for name, value in ask.query if _SECRET_QUERY.search(name)]
     return tuple(sorted({secret for secret in found if len(secret) >= _SHORTEST}, key=len, reverse=True))
+
+
+@lru_cache(maxsize=1024)  # every request of a client has the same ones
+def _names_a_secret(header: str) -> bool:
+    return _SECRET_HEADERS.search(header) is not None
 
 
 def without_secrets(text: str, secrets: tuple[str, ...]) -> str:
