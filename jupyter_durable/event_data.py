@@ -145,6 +145,8 @@ class RequestInfo(Struct, frozen=True, kw_only=True):
     """Largest number of output tokens that the request allows; ``None`` if it sets no limit."""
     body: Payload | None = None
     """The JSON of the request, keys sorted, secrets redacted; absent where the body is no JSON."""
+    line: int = 0
+    """Line of the cell, from 1, at which it was asked; 0 where that is not known."""
 
 
 class Usage(Struct, frozen=True, kw_only=True):

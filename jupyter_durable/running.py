@@ -60,6 +60,8 @@ class RunContext:
             raise UsageError('A run needs a name: `with durable.run("report"):`.')
         self.name = name
         self.flags = Flags(**flags)
+        if self.flags.plan:
+            raise UsageError("A block of a script cannot be planned: it runs as soon as it is entered.")
         self.log = log
         self.execution: Execution | None = None
         """The live execution, inside of the block."""

@@ -37,7 +37,7 @@ FLOORS: list[set[str]] = [
     # 2: the log
     {"log"},
     # 3: acting
-    {"engine", "running", "client", "spending", "diagnose"},
+    {"engine", "running", "client", "spending", "planning", "diagnose"},
     # 4: model and tool calls become steps
     {"capture", "integrations", "api"},
     # 5: rooms that never import each other

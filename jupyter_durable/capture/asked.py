@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from types import FrameType
+
 import msgspec
 
 from jupyter_durable.capture.difference import sentence
@@ -15,7 +17,7 @@ from jupyter_durable.history import Entry
 from jupyter_durable.log.base import EventLog, Writer
 
 
-def request_info(api: Api, ask: Ask, secrets: tuple[str, ...], writer: Writer) -> RequestInfo:
+def request_info(api: Api, ask: Ask, secrets: tuple[str, ...], writer: Writer, line: int = 0) -> RequestInfo:
     """A request as it is written down, beside the intent.
 
     Args:
@@ -23,6 +25,7 @@ def request_info(api: Api, ask: Ask, secrets: tuple[str, ...], writer: Writer) -
         ask: the request.
         secrets: the keys that it carries.
         writer: takes a large body as a blob.
+        line: of the cell, at which it is asked.
     """
     body = None
     if ask.json is not None:
@@ -31,7 +34,20 @@ def request_info(api: Api, ask: Ask, secrets: tuple[str, ...], writer: Writer) -
     return RequestInfo(
         provider=api.provider_of(ask), api=api.name, model=api.model(ask), method=ask.method,
         url=without_secrets(url_of(ask), secrets), stream=api.streams(ask), most_output=api.most_output(ask), body=body,
+        line=line,
     )  # fmt: skip
+
+
+def line_of(frames: list[FrameType], file: str) -> int:
+    """Line of the cell at which a request is made; 0 where that is not known.
+
+    Args:
+        frames: the functions that are running, innermost first.
+        file: what the cell's code calls its file.
+    """
+    if not file:
+        return 0
+    return next((frame.f_lineno or 0 for frame in reversed(frames) if frame.f_code.co_filename == file), 0)
 
 
 def difference_from(entry: Entry, ask: Ask, secrets: tuple[str, ...], log: EventLog) -> str:

@@ -24,7 +24,7 @@ from jupyter_durable import clock, errors
 from jupyter_durable.call import Adopt, Call, Execute
 from jupyter_durable.call import Recorded as FromHistory
 from jupyter_durable.capture import answers
-from jupyter_durable.capture.asked import difference_from, request_info
+from jupyter_durable.capture.asked import difference_from, line_of, request_info
 from jupyter_durable.capture.prices import warm
 from jupyter_durable.capture.providers.base import Api, Ask
 from jupyter_durable.capture.recording import Recording, stopping
@@ -134,11 +134,13 @@ class Exchange(Recording):
 
     def _go_live(self, call: Call, verdict: Execute) -> None:
         self._reserve()
-        call.request = request_info(self.api, self.ask, self.secrets, self.execution.writer)
+        execution = self.execution
+        line = line_of(self._frames, execution.spec.file)
+        call.request = request_info(self.api, self.ask, self.secrets, execution.writer, line)
         spec = StepSpec(
             _nothing, self.api.name, _no_arguments, self._is_async, _ONCE, pure=call.pure, kind="model", outputs=False
         )
-        self._attempt = Attempt(self.execution, spec, call, verdict, [], [])
+        self._attempt = Attempt(execution, spec, call, verdict, [], [])
         self._attempt.intend()
         self._prepare(call)
 

@@ -31,6 +31,8 @@ class Flags:
     durability: Literal["power", "process"] = "power"
     budget: str = ""
     """The most that the branch may spend: ``2usd``, ``50k tokens``, ``40 steps``, or several with commas."""
+    plan: bool = False
+    """Say what the cell would replay and buy, and run nothing of it; never recorded."""
 
     def __post_init__(self) -> None:
         if self.fresh and self.from_step:

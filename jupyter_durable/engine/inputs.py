@@ -55,6 +55,11 @@ def at_end(namespace: Mapping[str, Any], names: list[str]) -> Callable[[], dict[
     return look
 
 
+def changed_by_run(header: ExecutionHeader, now: dict[str, str]) -> list[str]:
+    """Names of the inputs that differ from those at the start of an execution."""
+    return [name for name, digest in header.inputs.items() if now.get(name) != digest and not digest.startswith("?")]
+
+
 def restore(
     namespace: MutableMapping[str, Any],
     header: ExecutionHeader,
@@ -72,7 +77,7 @@ def restore(
     Returns:
         The names that were put back; ``None`` if one of them cannot be.
     """
-    changed = [name for name, digest in header.inputs.items() if now.get(name) != digest and not digest.startswith("?")]
+    changed = changed_by_run(header, now)
     if any(name not in header.values for name in changed):
         return None
     for name in changed:

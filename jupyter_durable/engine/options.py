@@ -27,6 +27,8 @@ class RunSpec(msgspec.Struct):
     """Source of the cell, for people."""
     code: str = ""
     """Digest of the cell's canonical AST."""
+    file: str = ""
+    """What the cell's compiled code calls its file; empty outside of a cell."""
     namespace: Mapping[str, Any] | MutableMapping[str, Any] = msgspec.field(default_factory=dict)
     reads: frozenset[str] = frozenset()
     """Global names that the cell reads."""

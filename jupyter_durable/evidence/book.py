@@ -35,6 +35,8 @@ class Evidence(msgspec.Struct, frozen=True):
     """``code``, ``wrapper:NAME``, ``fn:NAME``, ``cls:NAME``, ``module:NAME``, ``var:NAME`` -> digest."""
     not_comparable: dict[str, str] = msgspec.field(default_factory=dict)
     """Globals that have no digest, with ``?TYPE``: worth a note, never a difference."""
+    of_cell: frozenset[str] = frozenset()
+    """Names that it reaches and the cell itself assigns: before the cell has run, nobody knows what they will be."""
 
 
 class _Where:
@@ -55,8 +57,8 @@ class _Walk(msgspec.Struct):
     parts: dict[str, str] = msgspec.field(default_factory=dict)
     not_comparable: dict[str, str] = msgspec.field(default_factory=dict)
     seen: set[int] = msgspec.field(default_factory=set)
-    moves: bool = False
-    """Whether a name of the cell was met, so that the next call must look again."""
+    of_cell: set[str] = msgspec.field(default_factory=set)
+    """Names of the cell that were met: if there are any, the next call must look again."""
 
 
 class EvidenceBook:
@@ -104,7 +106,7 @@ class EvidenceBook:
                 return known[1]
             walk = _Walk(at_start, _globals_of(inside[-1]))
             evidence = self._look(walk, inside)
-            if not walk.moves:
+            if not walk.of_cell:
                 self._known[key] = (anchors, evidence)
             return evidence
 
@@ -116,7 +118,8 @@ class EvidenceBook:
         while walk.waiting:  # the nearest first; and a stack of calls would end at Python's limit
             self._expand(walk, *walk.waiting.popleft())
         parts = dict(sorted(walk.parts.items()))
-        return Evidence(short("\n".join(f"{k}={v}" for k, v in parts.items())), parts, walk.not_comparable)
+        text = "\n".join(f"{k}={v}" for k, v in parts.items())
+        return Evidence(short(text), parts, walk.not_comparable, frozenset(walk.of_cell))
 
     def is_settled(self, function: Callable[..., Any]) -> bool:
         """Whether the evidence of a function stays as it is for the rest of this execution."""
@@ -198,7 +201,7 @@ class EvidenceBook:
         label = name if namespace is walk.home else f"{namespace.get('__name__')}.{name}"
         of_cell = name in self._cell and namespace.get("__name__") in (None, "__main__")
         if of_cell:
-            walk.moves = True
+            walk.of_cell.add(name)
         if name not in namespace or (of_cell and walk.at_start):
             return
         value = namespace[name]

@@ -24,7 +24,7 @@ COMMANDS = ("%durable", "%load_ext", "%reload_ext", "%unload_ext")
 class Opened:
     """A cell between its two hooks."""
 
-    __slots__ = ("broken", "error", "info", "live")
+    __slots__ = ("broken", "error", "info", "live", "planned")
 
     def __init__(self, info: Any) -> None:
         self.info = info
@@ -34,11 +34,13 @@ class Opened:
         """Why none could be begun: the cell raises this instead of running."""
         self.broken: ast.Module | None = None
         """The statement that does not compile: it alone runs, to be reported by IPython as ever."""
+        self.planned = False
+        """It was only planned: nothing of it runs."""
 
     @property
     def decided(self) -> bool:
         """It is durable, and what runs of it is known."""
-        return self.live is not None or self.error is not None or self.broken is not None
+        return self.planned or self.live is not None or self.error is not None or self.broken is not None
 
 
 class _OfThread(threading.local):
@@ -113,6 +115,12 @@ class Hooks:
             from jupyter_durable.kernel.live import LiveCell
 
             code = source if text is None else blanked(source)
+            if header.flags.plan:
+                from jupyter_durable.kernel.planned import show_plan_of_cell
+
+                opened.planned = True
+                show_plan_of_cell(self, opened.info, code, header)
+                return
             opened.live = LiveCell(self, opened.info, code, header, quiet=text is None)
 
     def visit(self, tree: ast.Module) -> ast.Module:
@@ -124,6 +132,8 @@ class Hooks:
                 return refusal(opened.error)
             if opened.broken is not None:
                 return opened.broken
+            if opened.planned:
+                return ast.Module(body=[], type_ignores=tree.type_ignores)
             return tree if text is None else without_mark(tree)
         if text is not None:
             return self._unbegun(tree, text)

@@ -59,6 +59,7 @@ FLAGS: dict[str, FlagRule] = {
         "stop before the branch spends more: 2usd, 50k tokens, 40 steps",
         units=("usd", "tokens", "steps"),
     ),
+    "--plan": FlagRule("plan", "", "say what the cell would replay and what it would buy; run nothing of it"),
 }
 """Flag -> what it does, in the order in which help shows them."""
 
@@ -66,6 +67,7 @@ _CONTRADICTIONS = (
     ("--branch", "--fresh", "one takes up a branch that is there, the other makes a new one"),
     ("--branch", "--from", "one takes up a branch that is there, the other makes a new one"),
     ("--from", "--replay-only", "one executes steps again, the other executes nothing"),
+    ("--plan", "--off", "a cell without a log has no history to plan from"),
     ("--reuse", "--fresh", "a fresh branch has nothing to reuse"),
 )
 

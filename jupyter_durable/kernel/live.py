@@ -80,6 +80,12 @@ class Surroundings:
         return log_directory(self.notebook.path)
 
     @property
+    def log_as_it_is(self) -> EventLog:
+        """The same; where there is none yet, none is made, and an empty one stands for it."""
+        where = self.directory
+        return self.log if where.startswith("memory:") or Path(where).is_dir() else open_log("memory:")
+
+    @property
     def log(self) -> EventLog:
         """The log beside the notebook."""
         where = self.directory
@@ -97,13 +103,19 @@ class Surroundings:
         """Whether a person sits in front of the kernel."""
         return attended(self.shell, self.notebook.path)
 
-    def identify(self, cell: CellFacts, flags: Flags) -> tuple[str, str, list[str]]:
+    def identify(self, cell: CellFacts, flags: Flags, log: EventLog | None = None) -> tuple[str, str, list[str]]:
         """Notebook id and run name of a cell, and what to tell the user about it.
+
+        Args:
+            cell: the cell.
+            flags: its flags.
+            log: for a cell that is not about to run, where to look; nothing is kept of it then.
 
         Raises:
             UsageError: another cell of the notebook gives its run the same name.
         """
-        log, notices = self.log, []
+        looking, notices = log is not None, []
+        log = self.log if log is None else log
 
         def known() -> list[ExecutionHeader]:
             return [record.header for record in log.executions()]
@@ -119,22 +131,60 @@ class Surroundings:
             if other:
                 refuse_two_owners(cell, other)
         elif not name:
-            name = run_name(cell, facts, self._automatic(cell, notebook))
-            if not (cell.id or cell.handle or self.attended):
+            name = run_name(cell, facts, self._automatic(cell, notebook, log))
+            if not (cell.id or cell.handle or self.attended or looking):
                 # The same code twice in one pass is two runs; a person who runs it twice means the same one.
                 self._codes[name] += 1
                 name = name if self._codes[name] == 1 else f"{name}-{self._codes[name]}"
-        self.notebook.note_run(cell, name)
-        self.notebook_id = notebook
+        if not looking:
+            self.notebook.note_run(cell, name)
+            self.notebook_id = notebook
         return notebook, name, notices
 
-    def _automatic(self, cell: CellFacts, notebook: str) -> list[ExecutionHeader]:
+    def _automatic(self, cell: CellFacts, notebook: str, log: EventLog) -> list[ExecutionHeader]:
         """What the log knows that may be this cell's run."""
         if not (cell.id or cell.handle):
             return []
-        own = self.log.executions(run_id(notebook, f"cell-{cell.id[:8]}")) if cell.id else []
-        records = own or [record for record in self.log.executions() if record.header.notebook == notebook]
+        own = log.executions(run_id(notebook, f"cell-{cell.id[:8]}")) if cell.id else []
+        records = own or [record for record in log.executions() if record.header.notebook == notebook]
         return [record.header for record in records]
+
+    def spec(
+        self, cell: CellFacts, text: str, code: str, flags: Flags, log: EventLog | None = None
+    ) -> tuple[RunSpec, list[str]]:
+        """What the run of a cell is asked to be, and what to tell the user about it.
+
+        Args:
+            cell: the cell.
+            text: it as the user wrote it.
+            code: it as Python, with an empty line in the place of the header.
+            flags: its flags.
+            log: see `identify`.
+        """
+        notebook, name, notices = self.identify(cell, flags, log)
+        run = run_id("" if flags.shared else notebook, name)
+        looked = self.log if log is None else log
+        pass_id = ""
+        if not self.attended:
+            pass_id = self.passes.of(self.directory, lambda: looked.executions(run), keep=log is None)
+        namespace = self.shell.user_ns
+        return RunSpec(
+            name=name,
+            notebook=notebook,
+            path=self.notebook.path,
+            cell=cell.id,
+            source=text,
+            code=cell.code,
+            namespace=namespace,
+            reads=frozenset(names_read(code, namespace)),
+            binds=frozenset(names_bound(code) | names_mutated(code)),
+            causes=tuple(uses_nondeterminism(code, _modules(namespace))),
+            flags=flags,
+            pass_id=pass_id,
+            notebook_budget=self.budget,
+            spent_elsewhere=lambda branch: spent_elsewhere(self.directory, notebook, branch),
+            capture_outputs=True,
+        ), notices
 
 
 class LiveCell:
@@ -178,34 +228,17 @@ class LiveCell:
             raise
 
     def _begin(self, around: Surroundings, info: Any, source: str, header: Header) -> tuple[Execution, list[str]]:
-        namespace = self._shell.user_ns
         try:
             loop: asyncio.AbstractEventLoop | None = asyncio.get_running_loop()
         except RuntimeError:
             loop = None
         around.notebook.note_deleted((getattr(info, "cell_meta", None) or {}).get("deletedCells", ()))
         cell = CellFacts(*cell_ids(info.cell_id), header.name, cell_digest(source))
-        notebook, name, notices = around.identify(cell, header.flags)
-        run = run_id("" if header.flags.shared else notebook, name)
-        attended = around.attended
-        spec = RunSpec(
-            name=name,
-            notebook=notebook,
-            path=around.notebook.path,
-            cell=cell.id,
-            source=info.raw_cell,
-            code=cell.code,
-            namespace=namespace,
-            reads=frozenset(names_read(source, namespace)),
-            binds=frozenset(names_bound(source) | names_mutated(source)),
-            causes=tuple(uses_nondeterminism(source, _modules(namespace))),
-            flags=header.flags,
-            pass_id="" if attended else around.passes.of(around.directory, lambda: around.log.executions(run)),
-            loop=loop,
-            notebook_budget=around.budget,
-            spent_elsewhere=lambda branch: spent_elsewhere(around.directory, notebook, branch),
-            capture_outputs=True,
-        )
+        spec, notices = around.spec(cell, info.raw_cell, source, header.flags)
+        spec.loop = loop
+        shell = self._shell
+        transformed = getattr(info, "transformed_cell", None) or shell.transform_cell(info.raw_cell)
+        spec.file = shell.compile.get_code_name(info.raw_cell, transformed, shell.execution_count)
         return begin(spec, around.log), notices
 
     def _open(self, around: Surroundings, notices: list[str], *, quiet: bool) -> None:

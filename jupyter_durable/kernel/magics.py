@@ -184,6 +184,12 @@ def _why_row(row: StepRow) -> tuple[object, ...]:
     return row.number, row.name, row.status, row.why or "new", duration(row.seconds) if row.seconds else ""
 
 
+def _plan(console: Console, rest: str) -> Shown:
+    from jupyter_durable.kernel.planned import plan_of_run
+
+    return plan_of_run(console.hooks.surroundings, console.log, console.find(rest))
+
+
 def _decide(console: Console, rest: str) -> str:
     words = rest.split()
     choice = next((word for word in words if word in _REUSE), None)
@@ -316,6 +322,7 @@ WORDS: dict[str, Word] = {
     "runs": Word("runs", "all runs of the log", _runs),
     "history": Word("history [RUN]", "the steps of a run, and how each ended", _history),
     "why": Word("why [RUN]", "why each step was replayed or executed", _why),
+    "plan": Word("plan [RUN]", "before it costs: what running its cell would replay, and what it would buy", _plan),
     "decide": Word("decide [RUN] reuse|rerun|pure", "after an edit: what becomes of finished steps", _decide),
     "settle": Word(
         "settle [RUN] STEP rerun|fail|salvage|value EXPRESSION", "what happened to a step that is in doubt", _settle

@@ -85,12 +85,13 @@ class Passes:
         self._folder: Path | None = None
         self._pid = os.getpid()
 
-    def of(self, directory: str, records: Callable[[], Iterable[ExecutionRecord]]) -> str:
+    def of(self, directory: str, records: Callable[[], Iterable[ExecutionRecord]], *, keep: bool = True) -> str:
         """The id of the pass; the first cell that asks decides which it is.
 
         Args:
             directory: of the log.
             records: gives the executions of the run that asks.
+            keep: the run begins; else it only looks.
 
         Raises:
             UsageError: the name that the environment gives cannot be one.
@@ -103,9 +104,12 @@ class Passes:
             return self._named
         if not self._pass:
             self._folder = None if directory.startswith("memory:") else Path(directory) / "passes"
-            self._pass = (
+            chosen = (
                 choose(records(), self._is_closed) or f"{int(clock.now() * 1000):012x}-{clock.token_bytes(4).hex()}"
             )
+            if not keep:
+                return chosen
+            self._pass = chosen
         return self._pass
 
     def close(self, succeeded: bool, records: Callable[[], Iterable[ExecutionRecord]]) -> None:
