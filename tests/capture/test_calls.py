@@ -56,7 +56,9 @@ def test_what_the_sdk_tries_again_is_one_step_with_attempts(run, ask, patient, p
         assert ask("hello", patient) == answer
 
     assert requests_made() == 3
-    assert [(each.name, each.status, each.attempts) for each in steps_of(tmp_path)] == [("chat.completions", "completed", 3)]
+    assert [(each.name, each.status, each.attempts) for each in steps_of(tmp_path)] == [
+        ("chat.completions", "completed", 3)
+    ]
 
 
 def test_a_call_that_the_users_own_loop_repeats_is_a_step_of_its_own(run, ask, provider, requests_made, tmp_path):
@@ -151,7 +153,9 @@ def test_a_connection_that_broke_and_was_caught_is_broken_on_replay_too(run, ask
     assert requests_made() == 1
 
 
-def test_retries_of_a_step_and_of_its_sdk_are_said_to_multiply_once(run, ask, patient, provider, requests_made, tmp_path):
+def test_retries_of_a_step_and_of_its_sdk_are_said_to_multiply_once(
+    run, ask, patient, provider, requests_made, tmp_path
+):
     """Case G24."""
 
     @step(retries=3, backoff=0.001)
@@ -295,7 +299,12 @@ def test_a_clock_in_a_prompt_is_named_with_its_path(run, ask, requests_made):
     with pytest.raises(Boom), run():
         ask("It is 10:45.")
         raise Boom
-    with pytest.raises(errors.NondeterminismError, match=r"`messages\[0\]\.content` \(from character 7 on: a date or time\)") as caught, run():
+    with (
+        pytest.raises(
+            errors.NondeterminismError, match=r"`messages\[0\]\.content` \(from character 7 on: a date or time\)"
+        ) as caught,
+        run(),
+    ):
         ask("It is 11:02.")
 
     assert "11:02" not in str(caught.value)

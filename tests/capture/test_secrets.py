@@ -50,7 +50,8 @@ def test_no_planted_key_is_anywhere_in_the_log(run, provider, tmp_path):
                 messages=[{"role": "user", "content": f"my key is {PLANTED['body by shape']} and {KEY}"}],
                 metadata={"long": "x" * 200_000, "again": PLANTED["body by shape"]},
             )
-        url = f"{provider.url.replace('//', '//ada:' + PLANTED['user info'] + '@')}/v1beta/models/gemini-2.5-flash:generateContent"
+        address = provider.url.replace("//", f"//ada:{PLANTED['user info']}@")
+        url = f"{address}/v1beta/models/gemini-2.5-flash:generateContent"
         with httpx2.Client() as http:
             body = {"contents": [{"parts": [{"text": "hello"}]}]}
             http.post(url, params={"key": PLANTED["url"]}, json=body)

@@ -59,8 +59,7 @@ def test_a_raw_stream_keeps_the_bounds_of_its_chunks(run, provider):
 
 def test_a_stream_that_was_left_keeps_what_was_read(run, stream, requests_made):
     def beginning():
-        for chunk in stream():
-            return chunk.model_dump()
+        return next(iter(stream())).model_dump()
 
     with run():
         live = beginning()
@@ -104,8 +103,7 @@ def test_a_stream_that_broke_off_breaks_off_at_the_same_place_on_replay(run, str
     def read():
         texts = []
         try:
-            for chunk in stream():
-                texts.append(chunk.choices[0].delta.content)
+            texts.extend(chunk.choices[0].delta.content for chunk in stream())
         except Exception as error:
             return texts, type(error).__name__, durable.step(str, "went on")
         pytest.fail("it was to break off")
