@@ -7,7 +7,6 @@ effects that are counted in an outside file; beside it stand variants of the sam
 Left to later issues, with what they wait for:
 
 * G12, G21, G22: waiting for people and for time (``durable.approve``, ``durable.sleep``, signals)
-* G23, G24: capturing of SDK calls, and retries of SDKs inside of retries of steps
 * G18 (its second half), G25: the panel in JupyterLab
 * G31: the LangGraph checkpointer
 
@@ -22,7 +21,7 @@ from pathlib import Path
 
 import pytest
 
-LATER = {"g12", "g21", "g22", "g23", "g24", "g25", "g31"}
+LATER = {"g12", "g21", "g22", "g25", "g31"}
 HERE = sorted({f"g{number:02}" for number in range(1, 32)} - LATER)
 FOLDER = Path(__file__).parent
 
