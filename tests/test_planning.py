@@ -384,6 +384,14 @@ def test_a_loop_and_a_later_call_of_the_same_step_cannot_be_told_apart():
     assert before(old, old.replace("search(1)", "search(2)"), "search", "search") == []
 
 
+def test_what_began_before_a_known_step_was_asked_by_that_statement_or_an_earlier_one():
+    old = "a = [fetch(p) for p in ps]\nb = tidy(1)\nc = fetch(9)"
+    names = ["fetch", "fetch", "tidy", "fetch"]
+
+    assert before(old, old.replace("tidy(1)", "tidy(2)"), *names) == ["fetch", "fetch#1"]
+    assert before(old, old.replace("fetch(9)", "fetch(8)"), *names) == ["fetch", "fetch#1", "tidy"]
+
+
 def test_a_step_that_is_handed_to_somebody_may_be_called_at_any_time():
     old = "tools = [search]\nrun(tools)\nother()"
     assert before(old, old.replace("run(tools)", "run(tools, 2)"), "search") == []

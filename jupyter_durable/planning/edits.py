@@ -106,67 +106,69 @@ def asked_before(edit: Edit, entries: list[Entry], sight: Sight) -> set[int]:
         return {id(entry) for entry in entries}
     if edit.first == 0:
         return set()
-    latest: dict[int, int | None] = {}
-    """Id of an entry -> index of the last statement that may have asked it, if that is known."""
+    candidates: dict[int, list[int]] = {}
+    """Id of an entry -> indexes of the statements that may have asked it, in order; absent where nobody knows."""
     by_name: dict[str, list[Entry]] = defaultdict(list)
     for entry in entries:
         if id(entry) in sight.lines:
-            latest[id(entry)] = _latest_of_line(edit.old, sight.lines[id(entry)], sight)
+            candidates[id(entry)] = _of_line(edit.old, sight.lines[id(entry)], sight)
         else:
             by_name[entry.key.name].append(entry)
     for name, named in by_name.items():
-        latest.update(_latest_of_name(edit.old, name, named, sight))
+        candidates.update(_of_name(edit.old, name, named, sight))
     found: set[int] = set()
-    followed = False  # by something that was asked before the difference
+    bound = len(edit.old) - 1
+    """The last statement that may have been running when the entry began: none behind that of a later entry."""
     for entry in reversed(entries):
-        index = latest.get(id(entry))
-        if index is not None and index < edit.first:
-            followed = True
+        possible = [index for index in candidates.get(id(entry), ()) if index <= bound]
+        latest = possible[-1] if possible else bound
+        if latest < edit.first:
             found.add(id(entry))
-        elif followed and index is None and not entry.key.scope:
-            found.add(id(entry))
+        if not entry.key.scope:  # a task goes on beside later statements
+            bound = latest
     return found
 
 
-def _latest_of_line(old: list[Statement], index: int, sight: Sight) -> int | None:
-    """A line inside of a function that ran in a task or thread: it ran when some statement mentioned it."""
+def _of_line(old: list[Statement], index: int, sight: Sight) -> list[int]:
+    """The statement of a line. If that only defines a function: those that call the function."""
     statement = old[index]
     if not statement.defines:
-        return index
-    using = [i for i, s in enumerate(old) if not s.defines and statement.binds & _mentions(s, old, sight)]
-    return max(using, default=None)
+        return [index]
+    return [i for i, _ in _using(set(statement.binds), old, sight) or ()]
 
 
-def _latest_of_name(old: list[Statement], name: str, named: list[Entry], sight: Sight) -> dict[int, int]:
+def _of_name(old: list[Statement], name: str, named: list[Entry], sight: Sight) -> dict[int, list[int]]:
     words = sight.variables.get(name, set()) | {name, name.rpartition(".")[2]}
-    mentioning = [
-        (index, s, _leading_to(words, s, old, sight))
-        for index, s in enumerate(old)
-        if not s.defines and words & _mentions(s, old, sight)
-    ]
-    latest: dict[int, int] = {}
+    using = _using(words, old, sight)
+    if using is None or (name in sight.asynchronous and any(lead & old[i].unawaited for i, lead in using)):
+        return {}
+    found: dict[int, list[int]] = {}
     waiting = list(named)
-    for index, statement, leading in mentioning:
-        if not leading <= statement.called or (name in sight.asynchronous and leading & statement.unawaited):
-            return latest  # it is handed to somebody, who may call it at any time after that
-        if not leading <= words & statement.calls.keys():
+    for at, (index, leading) in enumerate(using):
+        if not leading <= words & old[index].calls.keys():
             # In a loop, or by way of a function: any number of times.
-            safe = all(lead <= s.called for _, s, lead in mentioning)
-            return latest | {id(entry): mentioning[-1][0] for entry in waiting if safe}
-        count = sum(statement.calls[word] for word in leading)
-        latest.update((id(entry), index) for entry in waiting[:count])
+            return found | {id(entry): [i for i, _ in using[at:]] for entry in waiting}
+        count = sum(old[index].calls[word] for word in leading)
+        found.update((id(entry), [index]) for entry in waiting[:count])
         del waiting[:count]
-    return latest
+    return found
+
+
+def _using(words: set[str], old: list[Statement], sight: Sight) -> list[tuple[int, set[str]]] | None:
+    """Statements that call one of these words, directly or by way of functions, and the names by which they do.
+
+    Returns:
+        ``None`` if one of them is handed to somebody, who may call it at any time after that.
+    """
+    found = [(i, _leading_to(words, s, old, sight)) for i, s in enumerate(old) if not s.defines]
+    found = [(i, leading) for i, leading in found if leading]
+    return None if any(not leading <= old[i].called for i, leading in found) else found
 
 
 def _leading_to(words: set[str], statement: Statement, old: list[Statement], sight: Sight) -> set[str]:
     """Names in a statement by which one of these words is reached."""
     every = statement.names | statement.attributes
     return {name for name in every if words & _reached([name], old, sight)}
-
-
-def _mentions(statement: Statement, old: list[Statement], sight: Sight) -> set[str]:
-    return _reached([*statement.names, *statement.attributes], old, sight)
 
 
 def _reached(names: list[str], old: list[Statement], sight: Sight) -> set[str]:

@@ -226,5 +226,5 @@ def _stopped(entry: Entry, call: Call, verdict: Stop | Branch) -> tuple[Fate, st
         return "ask", "its code changed; it had finished"
     return (
         "ask",
-        "finished before the change, and may depend on it; if it is asked the same after something else differs",
+        "finished before the change and may depend on it, if it is asked the same",
     )
