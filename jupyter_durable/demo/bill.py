@@ -3,8 +3,9 @@
 A request is billed in full when it is received, because that is what providers do: a caller that dies before the
 answer arrives pays all the same. Such a request is marked *cut*.
 
-The rule for tokens: one token for every four characters begun, and four more for each message of a prompt. The
-answer to a prompt is always the same text, except for a number that rises with every request (``#0003``), so that a
+The rule for tokens: one token for every four characters begun, and four more for each message of a prompt. A tool that
+is offered counts as the JSON that offers it, a tool that an answer calls as its name and arguments. The answer to a
+prompt is always the same, except for a number that rises with every request (``#0003``, ``call_0003_1``), so that a
 call that was made twice is noticed by its answer. The number has a fixed width and is left out where the text is
 chosen: the same conversation costs the same tokens, whatever numbers its answers carried.
 """
@@ -12,18 +13,16 @@ chosen: the same conversation costs the same tokens, whatever numbers its answer
 from __future__ import annotations
 
 import hashlib
-import re
 import threading
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal
 
 from jupyter_durable import clock
+from jupyter_durable.demo.conversation import NUMBERED, QUOTED, Conversation, ToolCall, calls_for
 
 State = Literal["in_flight", "completed", "cut"]
 
-_NUMBER = re.compile(r"#\d{4,}")
-_QUOTED = 48
 _SENTENCES = (
     "Write the intent down before the effect, and the result after it.",
     "What was paid for once is read back, never bought again.",
@@ -45,7 +44,9 @@ def tokens_of(text: str) -> int:
     return -(-len(text) // 4)
 
 
-def answer_to(messages: Iterable[tuple[str, str]], number: int) -> str:
+def answer_to(
+    messages: Iterable[tuple[str, str]], number: int, asked: str | None = None, results: Iterable[tuple[str, str]] = ()
+) -> str:
     """The answer to a conversation, which is the same each time except for ``number``.
 
     >>> one = answer_to([("user", "Why keep a log?")], 1)
@@ -56,12 +57,19 @@ def answer_to(messages: Iterable[tuple[str, str]], number: int) -> str:
     Args:
         messages: role and text of each message.
         number: which request of the endpoint this is, from 1.
+        asked: what it answers; the last message if not given.
+        results: what tools have found, by their names; the answer tells it.
     """
-    texts = [_NUMBER.sub("", text) for _, text in messages]
+    texts = [NUMBERED.sub("", text) for _, text in messages]
     digest = hashlib.sha256("\n".join(texts).encode()).digest()
-    quoted = " ".join(texts[-1].split())[:_QUOTED] if texts else ""
+    last = NUMBERED.sub("", asked) if asked is not None else texts[-1] if texts else ""
+    found = "".join(f" {name} says '{_quoted(NUMBERED.sub('', text))}'." for name, text in results)
     first, second = _SENTENCES[digest[0] % len(_SENTENCES)], _SENTENCES[digest[1] % len(_SENTENCES)]
-    return f"Answer #{number:04d} to '{quoted}': {first} {second}"
+    return f"Answer #{number:04d} to '{_quoted(last)}':{found} {first} {second}"
+
+
+def _quoted(text: str) -> str:
+    return " ".join(text.split())[:QUOTED]
 
 
 @dataclass(slots=True)
@@ -79,6 +87,9 @@ class Request:
     completion_tokens: int
     state: State = "in_flight"
     answer: str = field(default="", repr=False)
+    """The text; empty if it asks for tools instead."""
+    calls: tuple[ToolCall, ...] = field(default=(), repr=False)
+    """The tools that it asks for."""
 
     @property
     def tokens(self) -> int:
@@ -98,20 +109,25 @@ class Bill:
         self._closed = False
         self._changed = threading.Condition()
 
-    def receive(self, path: str, messages: list[tuple[str, str]]) -> Request:
+    def receive(self, path: str, said: Conversation) -> Request:
         """Bill a request and choose its answer."""
-        prompt = "\n".join(f"{role}: {text}" for role, text in messages)
+        prompt = "\n".join([*(f"{role}: {text}" for role, text in said.messages), *(tool.text for tool in said.tools)])
         with self._changed:
             number = len(self._requests) + 1
-            answer = answer_to(messages, number)
+            calls = calls_for(said, number)
+            asked = said.asked if said.results else None
+            answer = "" if calls else answer_to(said.messages, number, asked, said.results)
             request = Request(
                 id=number,
                 at=clock.now(),
                 path=path,
                 prompt=hashlib.sha256(prompt.encode()).hexdigest()[:16],
-                prompt_tokens=sum(4 + tokens_of(text) for _, text in messages),
-                completion_tokens=tokens_of(answer),
+                prompt_tokens=sum(4 + tokens_of(text) for _, text in said.messages)
+                + sum(tokens_of(tool.text) for tool in said.tools),
+                completion_tokens=tokens_of(answer)
+                + sum(tokens_of(call.name) + tokens_of(call.arguments) for call in calls),
                 answer=answer,
+                calls=calls,
             )
             self._requests.append(request)
             self._changed.notify_all()
@@ -182,14 +198,14 @@ class Bill:
     def requests(self) -> list[Request]:
         """A copy of all requests so far."""
         with self._changed:
-            return [Request(**asdict(request)) for request in self._requests]
+            return [replace(request) for request in self._requests]
 
     def summary(self) -> dict[str, Any]:
         """Everything as JSON-like data: totals, and the list of requests without their answers."""
         requests = self.requests()
         listed = [asdict(request) for request in requests]
         for entry in listed:
-            del entry["answer"]
+            del entry["answer"], entry["calls"]
         return {
             "requests": len(requests),
             "in_flight": sum(request.state == "in_flight" for request in requests),

@@ -1,20 +1,23 @@
-"""A model endpoint on loopback that speaks the OpenAI protocol, has no model behind it, and counts what it bills.
+"""A model endpoint on loopback that speaks the protocols of OpenAI and Anthropic, without a model, and counts its bill.
 
-It serves the demo and the tests: the official SDK talks to it unchanged. In a process of its own::
+It serves the demo and the tests: the official SDKs talk to it unchanged. In a process of its own::
 
     python -m jupyter_durable.demo.endpoint --port 0 --hold 3      prints: ready http://127.0.0.1:PORT/v1
 
 or inside the program, as ``with Endpoint() as endpoint: endpoint.url``. What it answers::
 
     POST /v1/chat/completions          plain, or with `stream: true` as server-sent events (`include_usage` too)
-    POST /v1/responses                 plain
+    POST /v1/messages                  Anthropic's, plain or as server-sent events
+    POST /v1/responses                 plain, without tools
     GET  /v1/models                    one model
     GET  /_bill                        requests and tokens billed, as JSON; bill.py has the rules
     GET  /_wait?in_flight=3            blocks until request 3 is in flight (`&timeout=60`, in seconds)
     POST /_hold     {"requests": [3]}  request 3 will stay open until it is released or its client is gone
     POST /_release  {"requests": [3]}  without a list: all of them
 
-Any key is accepted. Sampling options, tools and limits are ignored: it is a meter, not a model.
+If a request offers tools, the answer calls each of them once, over one or several turns, and quotes their results in
+the end; conversation.py has the rules. Any key is accepted. Sampling options and limits are ignored: it is a meter, not
+a model.
 """
 
 from __future__ import annotations
@@ -26,14 +29,14 @@ import select
 import socket
 import sys
 import threading
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import TracebackType
 from typing import Any, Self
 from urllib.parse import parse_qs, urlsplit
 
 from jupyter_durable import clock
-from jupyter_durable.demo import protocol
+from jupyter_durable.demo import chat, messages, protocol, responses
 from jupyter_durable.demo.bill import Bill, Request
 from jupyter_durable.demo.protocol import MODEL, BadRequest
 
@@ -155,6 +158,8 @@ class _Handler(BaseHTTPRequestHandler):
             body = self._body()
             if path == "/v1/chat/completions":
                 self._chat(body)
+            elif path == "/v1/messages":
+                self._messages(body)
             elif path == "/v1/responses":
                 self._response(body)
             elif path in {"/_hold", "/_release"}:
@@ -184,26 +189,31 @@ class _Handler(BaseHTTPRequestHandler):
     # -- the model -----------------------------------------------------------------------------------------------
 
     def _chat(self, body: dict[str, Any]) -> None:
-        messages = protocol.messages(body.get("messages"))
-        if body.get("n", 1) not in {1, None}:
-            raise BadRequest("This endpoint gives one choice: leave `n` out.")
-        request = self.server.bill.receive("/v1/chat/completions", messages)
+        request = self.server.bill.receive("/v1/chat/completions", chat.conversation(body))
         if not self._answerable(request):
             return
         model = body.get("model") or MODEL
         if body.get("stream"):
             usage_wanted = bool((body.get("stream_options") or {}).get("include_usage"))
-            self._stream(request, protocol.chat_chunks(request, model, usage_wanted=usage_wanted))
+            self._stream(request, _events(chat.chunks(request, model, usage_wanted=usage_wanted)), b"data: [DONE]\n\n")
             return
-        self._answer(request, protocol.chat(request, model))
+        self._answer(request, chat.answer(request, model))
+
+    def _messages(self, body: dict[str, Any]) -> None:
+        request = self.server.bill.receive("/v1/messages", messages.conversation(body))
+        if not self._answerable(request):
+            return
+        model = body.get("model") or MODEL
+        if body.get("stream"):
+            *events, last = _events(messages.events(request, model), named=True)
+            self._stream(request, events, last)
+            return
+        self._answer(request, messages.answer(request, model))
 
     def _response(self, body: dict[str, Any]) -> None:
-        if body.get("stream"):
-            raise BadRequest("This endpoint streams /v1/chat/completions only: leave `stream` out.")
-        messages = protocol.inputs(body)
-        request = self.server.bill.receive("/v1/responses", messages)
+        request = self.server.bill.receive("/v1/responses", responses.conversation(body))
         if self._answerable(request):
-            self._answer(request, protocol.response(request, body))
+            self._answer(request, responses.answer(request, body))
 
     def _answerable(self, request: Request) -> bool:
         """Let a request take its time, and watch its client meanwhile.
@@ -258,19 +268,19 @@ class _Handler(BaseHTTPRequestHandler):
             self.server.bill.finish(request, "cut")
             raise
 
-    def _stream(self, request: Request, chunks: Iterable[dict[str, Any]]) -> None:
+    def _stream(self, request: Request, events: Iterable[bytes], last: bytes) -> None:
         try:
             self.send_response(200)
             self.send_header("Content-Type", "text/event-stream; charset=utf-8")
             self.send_header("Cache-Control", "no-cache")
             self.send_header("Transfer-Encoding", "chunked")
             self.end_headers()
-            for chunk in chunks:
+            for event in events:
                 if self._client_gone():
                     raise ConnectionAbortedError
-                self._chunk(b"data: " + json.dumps(chunk).encode() + b"\n\n")
+                self._chunk(event)
             self.server.bill.finish(request, "completed")
-            self._chunk(b"data: [DONE]\n\n")
+            self._chunk(last)
             self._chunk(b"")
         except OSError:
             self.server.bill.finish(request, "cut")
@@ -290,9 +300,14 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(content)
 
     def _refuse(self, status: int, message: str) -> None:
-        self._send(
-            status, {"error": {"message": message, "type": "invalid_request_error", "param": None, "code": None}}
-        )
+        self._send(status, protocol.error(message))
+
+
+def _events(chunks: Iterable[dict[str, Any]], *, named: bool = False) -> Iterator[bytes]:
+    """Objects as server-sent events, whose name stands in the object if they have one."""
+    for chunk in chunks:
+        name = f"event: {chunk['type']}\n" if named else ""
+        yield f"{name}data: {json.dumps(chunk)}\n\n".encode()
 
 
 def main(words: list[str] | None = None) -> int:

@@ -153,7 +153,7 @@ def _with_own_endpoint(source: Path, place: Path, control: Path, tell: Callable[
         Check("every other request was billed once", uninterrupted.requests, (total - in_flight).requests),
         Check("every other token was billed once", uninterrupted.tokens, (total - in_flight).tokens),
         Check("every call that was answered came back from the log", len(answered), last.replayed),
-        Check("only the rest was executed", len(usual) - len(answered), last.executed),
+        Check("only the rest was executed", len(usual) - len(answered), last.started),
         Check("the call in flight was asked again in the same words", requests[KILLED_CALL - 1].prompt, asked_again),
         Check("the log has two executions, the second one complete", (2, "completed"), (len(log), last.status)),
     )
@@ -163,7 +163,7 @@ def _with_own_endpoint(source: Path, place: Path, control: Path, tell: Callable[
         counted_by="endpoint",
         finished=first.finished,
         replayed=last.replayed,
-        executed=last.executed,
+        executed=last.started,
         total=total,
         in_flight=in_flight,
         uninterrupted=uninterrupted,
@@ -193,7 +193,7 @@ def _with_provider(source: Path, place: Path, control: Path, tell: Callable[[str
     began = clock.monotonic()
     path = _copy(source, place)
     tell(f"OPENAI_BASE_URL and OPENAI_API_KEY are set: {url} is asked, and may bill for about eleven calls.")
-    tell(f"1. First kernel: executes {source.name}, and dies in the middle of step {KILLED_CALL}.")
+    tell(f"1. First kernel: executes {source.name}, and dies in the middle of model call {KILLED_CALL}.")
     with NotebookRun(path, _log_beside(place)) as kernel:
         _until(lambda: ledger.in_flight(place, KILLED_CALL, _LOOK), kernel)
         kernel.kill()
@@ -212,10 +212,10 @@ def _with_provider(source: Path, place: Path, control: Path, tell: Callable[[str
     in_flight = Bill(first.started - first.finished, 0)
     checks = (
         Check("the first kernel was killed", "died", first_ending),
-        Check("one step was in flight when it was killed", 1, in_flight.requests),
-        Check("every other step was executed once", usual.started, (total - in_flight).requests),
-        Check("every step that had finished came back from the log", first.finished, last.replayed),
-        Check("only the rest was executed", usual.started - first.finished, last.executed),
+        Check("one call was in flight when it was killed", 1, in_flight.requests),
+        Check("every other call was made once", usual.started, (total - in_flight).requests),
+        Check("every call that had finished came back from the log", first.finished, last.replayed),
+        Check("only the rest was executed", usual.started - first.finished, last.started),
         Check("the log has two executions, the second one complete", (2, "completed"), (len(log), last.status)),
     )
     return Report(
@@ -224,7 +224,7 @@ def _with_provider(source: Path, place: Path, control: Path, tell: Callable[[str
         counted_by="log",
         finished=first.finished,
         replayed=last.replayed,
-        executed=last.executed,
+        executed=last.started,
         total=total,
         in_flight=in_flight,
         uninterrupted=Bill(usual.started, usual.tokens),

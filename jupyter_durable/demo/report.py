@@ -42,11 +42,11 @@ class Report:
     counted_by: str
     """``endpoint``: by the bills of our own endpoint. ``log``: by the log alone, because the provider shows no bill."""
     finished: int
-    """Steps that the first kernel finished before it was killed."""
+    """Model calls that the first kernel finished before it was killed."""
     replayed: int
-    """Steps that the second kernel took from the log."""
+    """Those that the second kernel took from the log."""
     executed: int
-    """Steps that the second kernel executed."""
+    """Those that the second kernel made."""
     total: Bill
     """Everything that both kernels asked for."""
     in_flight: Bill
@@ -71,7 +71,7 @@ class Report:
 
     def as_text(self) -> str:
         """The report for people."""
-        steps = self.replayed + self.executed
+        calls = self.replayed + self.executed
         share = 100 * self.saved.tokens / self.uninterrupted.tokens if self.uninterrupted.tokens else 0.0
         rows = [
             ("", "requests", "tokens"),
@@ -84,8 +84,8 @@ class Report:
             "",
             f"{self.notebook}, with the model at {self.model}",
             "",
-            f"  first kernel     {self.finished} of {steps} steps finished, SIGKILL in the middle of the next",
-            f"  second kernel    {self.replayed} steps replayed from the log, {self.executed} executed",
+            f"  first kernel     {self.finished} of {calls} calls finished, SIGKILL in the middle of the next",
+            f"  second kernel    {self.replayed} calls replayed from the log, {self.executed} made",
             "",
             *(f"  {label:<32}{requests!s:>10}{tokens!s:>10}" for label, requests, tokens in rows),
             "",
