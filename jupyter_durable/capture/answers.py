@@ -17,7 +17,7 @@ import msgspec
 from jupyter_durable.event_data import Struct
 
 KEPT_HEADERS = re.compile(
-    r"content-type|date|request-id|x-request-id|retry-after(?:-ms)?|x-should-retry|openai-(?:model|processing-ms|version)"
+    r"content-type|date|location|request-id|x-request-id|retry-after(?:-ms)?|x-should-retry|openai-(?:model|processing-ms|version)"
     r"|x-ratelimit-[a-z-]+|anthropic-ratelimit-[a-z-]+|server-timing"
 )
 """Response headers that are written down; cookies and names of organisations are not."""

@@ -6,21 +6,28 @@ it. The function patches what it must, once, or raises `CannotHook` if the libra
 nothing is patched, and every durable cell that has the library loaded says so. A new library is one file.
 
 Hooks stay in place: outside of durable runs they cost a look at a context variable.
+
+An entry point of the group ``jupyter_durable.begin`` is a function that is called with each execution that begins: for
+what floors above the engine must know of one before its first step. Its name says what it is for.
 """
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
 from importlib.metadata import EntryPoint, entry_points
 from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from jupyter_durable.errors import CannotHook
 
+if TYPE_CHECKING:
+    from jupyter_durable.engine.execution import Execution
+
 GROUP = "jupyter_durable.capture"
+BEGIN_GROUP = "jupyter_durable.begin"
 
 
 class Hooks:
@@ -32,14 +39,18 @@ class Hooks:
         """Module -> hooks that wait for it."""
         self.problems: list[str] = []
         """A sentence for each hook that could not be set: which calls go unrecorded."""
+        self._at_begin: list[Callable[[Execution], object]] = []
 
     def set(self) -> None:
         """Set every hook whose library is there, and see to it that the others are when theirs is imported."""
         if self._loaded:
             return
         self._loaded = True
-        for entry in entry_points(group=GROUP):
+        found = entry_points()
+        for entry in found.select(group=GROUP):
             self._waiting.setdefault(entry.name, []).append(entry)
+        for entry in found.select(group=BEGIN_GROUP):
+            self._load(entry)
         if not self._waiting:
             self.problems.append(
                 "the package's entry points are missing (was it installed?), so model calls are not recorded by "
@@ -50,6 +61,17 @@ class Hooks:
             module = sys.modules.get(name)
             if module is not None and not _being_imported(module):
                 self.reached(name, module)
+
+    def began(self, execution: Execution) -> None:
+        """Tell those who want to know that an execution has begun."""
+        for call in self._at_begin:
+            call(execution)
+
+    def _load(self, entry: EntryPoint) -> None:
+        try:
+            self._at_begin.append(entry.load())
+        except Exception as error:
+            self.problems.append(f"`{entry.value}` could not be loaded ({type(error).__name__}), so it does nothing")
 
     def waits_for(self, name: str) -> bool:
         """Whether a module that is being imported has hooks."""

@@ -83,6 +83,7 @@ def _begin_once(spec: RunSpec, log: EventLog) -> Execution:
     execution.stats.notices += HOOKS.problems
     execution.on_closed.append(_forget)
     _draining[spec.run] = execution
+    HOOKS.began(execution)
     return execution
 
 

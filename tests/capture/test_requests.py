@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import types
+
 import pytest
 
 from jupyter_durable import durable, errors
@@ -62,7 +63,7 @@ WAYS = {
     "iter_content_1": lambda r: b"".join(r.iter_content()),
     "iter_content_7": lambda r: b"".join(r.iter_content(7)),
     "iter_content_none": lambda r: list(r.iter_content(None)),
-    "iteration": lambda r: b"".join(r),
+    "iteration": b"".join,
     "raw_lines": lambda r: list(r.raw),
     "raw_stream": lambda r: b"".join(r.raw.stream(5, decode_content=True)),
     "raw_readline": lambda r: (r.raw.readline(), r.raw.readline(), r.raw.read(decode_content=True)),
@@ -312,7 +313,7 @@ def test_an_error_answer_below_an_adapter_with_retries_is_one_attempt(server, tw
     from urllib3 import Retry
 
     answers = [lambda h: h.send(b"{}", status=503), json_answer]
-    server.on_chat(lambda h: answers.pop(0)(h))
+    server.on_chat(lambda h: answers.pop(0)(h))  # noqa: PLW0108 - another one each time
 
     def program():
         with requests.Session() as session:

@@ -44,6 +44,11 @@ def api_for(ask: Ask) -> Api | None:
     return None
 
 
+def is_possible(method: str, host: str, path: str) -> bool:
+    """Whether a request may belong to an API, as far as that can be told without its body."""
+    return bool(_possible(method, host, path))
+
+
 def apis() -> tuple[Api, ...]:
     """All APIs in the order in which they are asked; the first call loads them."""
     global _found
