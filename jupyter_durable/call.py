@@ -15,6 +15,9 @@ from jupyter_durable.keys import Key, inner_scope, make_key
 Reuse = Literal["ask", "all", "pure", "none"]
 """What a person said about finished steps after a difference; ``ask``: nothing yet."""
 
+ORDINARY = frozenset({"step", "tool"})
+"""Kinds of steps that may read what others write, so that a difference before them or in their code is one for them."""
+
 
 class Place:
     """Where calls are made: the cell, a task or thread that it started, or the body of a step.
@@ -31,6 +34,7 @@ class Place:
         "key",
         "loose",
         "parent",
+        "passes_on",
         "path",
         "retried",
         "tainted",
@@ -45,6 +49,8 @@ class Place:
         self.loose: bool = parent.loose if parent is not None else False
         """In a thread: which thread takes which work is for the operating system to say, and differs each time."""
         self.tainted: bool = parent.tainted if parent is not None else False
+        self.passes_on = False
+        """Nobody says when it ends, so a difference that it meets is at once one of its parent."""
         self.key: Key | None = None
         """For the body of a step: the step's key."""
         self.retried: frozenset[int] = frozenset()
@@ -83,6 +89,8 @@ class Place:
     def taint(self) -> None:
         """Mark that what happens here from now on comes after a difference."""
         self.tainted = True
+        if self.passes_on and self.parent is not None:
+            self.parent.taint()
 
     def finished(self) -> None:
         """The task or body has ended and its result may be consumed by whoever started it."""

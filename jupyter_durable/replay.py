@@ -19,6 +19,7 @@ from jupyter_durable.attempts import OF_FAILED_ATTEMPT, is_of_failed_attempt, is
 from jupyter_durable.call import (
     LATER,
     NEW,
+    ORDINARY,
     Adopt,
     Branch,
     Call,
@@ -101,7 +102,7 @@ class Replay:
     # The own history ---------------------------------------------------------------------------------------------
 
     def _own(self, entry: Entry, call: Call) -> Verdict:
-        if call.evidence and entry.evidence and call.evidence != entry.evidence and entry.kind == "step":
+        if call.evidence and entry.evidence and call.evidence != entry.evidence and entry.kind in ORDINARY:
             return Branch(f"the code that {entry.label} depends on has changed")
         if self._is_from(call, entry):
             return Branch(f"asked to start again from {entry.label}")
@@ -228,7 +229,7 @@ class Replay:
             self._differ(place, f"asked to start again from {entry.label}")
             self.match.serve(source, entry)
             return self._live(call, f"from {entry.label} on")
-        changed = bool(call.evidence and entry.evidence and call.evidence != entry.evidence and entry.kind == "step")
+        changed = bool(call.evidence and entry.evidence and call.evidence != entry.evidence and entry.kind in ORDINARY)
         if changed:
             if self.policy.strict:
                 return self._strict(call, f"the code that {entry.label} depends on has changed")
@@ -269,7 +270,7 @@ class Replay:
 
     def _after_difference(self, source: History, entry: Entry, call: Call, changed: bool) -> Verdict:
         reuse = self._reuse(call.name)
-        if entry.kind != "step" and entry.state == "completed":
+        if entry.kind not in ORDINARY and entry.state == "completed":
             self.match.serve(source, entry)
             return Adopt(entry, "recorded by place, not by what came before")
         if entry.state == "failed":
@@ -308,7 +309,7 @@ class Replay:
 
     def _settled_by_rule(self, entry: Entry) -> bool:
         """Whether nobody needs to be asked about an entry after a difference."""
-        if entry.kind != "step" or entry.state in ("failed", "cancelled"):
+        if entry.kind not in ORDINARY or entry.state in ("failed", "cancelled"):
             return True
         if self._reuse(entry.key.name) != "ask":
             return True

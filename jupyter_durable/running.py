@@ -84,8 +84,9 @@ class RunContext:
         return self
 
     def _end(self, error: BaseException | None) -> None:
-        if isinstance(error, RunStopped):
-            error = error.error
+        carried = _carried(error)
+        if carried is not None:
+            error = carried.error
         assert self.execution is not None
         assert self._token is not None
         try:
@@ -121,5 +122,13 @@ class RunContext:
 
 def _raise_carried(error: BaseException | None) -> None:
     """Raise the error that was carried past an SDK as itself."""
-    if isinstance(error, RunStopped):
-        raise error.error.with_traceback(error.__traceback__) from None
+    carried = _carried(error)
+    if carried is not None:
+        raise carried.error.with_traceback(carried.__traceback__) from None
+
+
+def _carried(error: BaseException | None) -> RunStopped | None:
+    """What carries such an error; task groups, such as those of MCP clients, put it into groups of exceptions."""
+    while isinstance(error, BaseExceptionGroup) and (group := error.subgroup(RunStopped)) is not None:
+        error = group.exceptions[0]
+    return error if isinstance(error, RunStopped) else None

@@ -145,14 +145,14 @@ class Attempt:
         execution.in_flight[seq] = self
         if len(execution.in_flight) == 1:  # beside siblings nobody could say who changed what
             self.values_before = digests(self.watched) if self.watched else {}
-            names = execution.changing.names(self.spec.fn) if self.spec.kind == "step" else ()
+            names = execution.changing.names(self.spec.subject) if call.evidence else ()
             namespace = execution.spec.namespace
             self.globals_before = {name: comparable(namespace.get(name)) for name in names}
         return body
 
     def _refuse_stale(self) -> None:
         execution = self.execution
-        parts = execution.book.of(self.spec.fn).parts
+        parts = execution.book.of(self.spec.subject).parts if self.call.evidence else ()
         reads = [name.removeprefix("var:") for name in parts if name.startswith("var:")]
         message = execution.stale.read_by(self.arguments, reads)
         if not message:

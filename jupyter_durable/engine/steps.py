@@ -44,6 +44,13 @@ class StepSpec(msgspec.Struct):
     """The function carries values with it (closure cells, a partial's arguments, an instance)."""
     refused: str = ""
     """Why its value could never be stored, as far as its return annotation tells."""
+    code: Callable[..., Any] | None = None
+    """The function whose code is the evidence, where `fn` only leads to it: that of a framework's tool."""
+
+    @property
+    def subject(self) -> Callable[..., Any]:
+        """The function that the user wrote."""
+        return self.fn if self.code is None else self.code
 
 
 def prepare(
@@ -67,13 +74,14 @@ def prepare(
         else:
             identity = digest(values)
     except Undigestable as error:
+        way_out = "" if spec.kind == "tool" else "Give what identifies the call: `@step(key=lambda ...: ...)`, or pass"
         raise Undigestable(
             f"{execution.place_of_run()}, step `{spec.name}`: the call has no identity, because {error} It was not "
-            f"executed. Give what identifies the call: `@step(key=lambda ...: ...)`, or pass plain data.",
+            f"executed. {way_out or 'Let the tool take'} plain data.",
             **{**error.facts, **execution.where, "step": spec.name},
         ) from None
     place, n = placed(frame, spec.name, identity)
-    evidence = execution.evidence_of(spec.fn) if spec.kind == "step" else ""
+    evidence = execution.evidence_of(spec.subject) if spec.kind == "step" or spec.code is not None else ""
     if spec.version:
         evidence = f"{evidence}@{spec.version}"
     call = Call(place, spec.name, identity, n, evidence, spec.kind, spec.pure, spec.at_most_once, spec.rerun)
@@ -87,6 +95,7 @@ def placed(frame: Frame, name: str, identity: str) -> tuple[Place, int]:
         return place, place.occurrence(name, identity)
     with frame.execution.lock:
         place = place.child(f"{name}:{identity[:6]}", loose=True)
+        place.passes_on = True
         return place, place.occurrence(name, identity)
 
 

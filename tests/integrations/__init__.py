@@ -1,0 +1,1 @@
+"""Tools that agent frameworks call: steps, with no code changed."""
