@@ -17,6 +17,7 @@ from typing import Any
 from uuid import UUID
 
 from jupyter_durable import durable, step
+from tests.crash.captured import captured_calls
 from tests.crash.outside import ask, hit, saw, saw_value, slowly, times, wait_at_the_gate
 
 
@@ -341,6 +342,7 @@ ASYNC: dict[str, Callable[[], Awaitable[Any]]] = {
     "large": large_steps,
     "cancelled": cancelled_steps,
     "agent": agent_steps,
+    "captured": captured_calls,
 }
-SWEPT = [name for name in (*SYNC, *ASYNC) if name not in {"once", "held", "incompressible"}]
+SWEPT = [name for name in (*SYNC, *ASYNC) if name not in {"once", "held", "incompressible", "captured"}]
 """Programs that every kill is survived by alike."""

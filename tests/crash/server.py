@@ -28,12 +28,17 @@ from typing import Any, Literal
 import msgspec
 
 from jupyter_durable import api, clock, errors, running
+from jupyter_durable.capture import prices
+from jupyter_durable.engine.hooks import HOOKS
+from jupyter_durable.event_data import Usage
 from jupyter_durable.evidence import EvidenceBook
 from jupyter_durable.log import database, files, fold, folded, local
 from tests.crash import layers, outside, power, programs
 
 _PR_SET_PDEATHSIG = 1
 PRELOADED = (api, running, database, fold, folded, local, power)
+HOOKS.set()  # lives inherit it: finding entry points takes longer than most lives
+prices.priced(Usage(provider="openai", model="gpt-5", input=1, output=1))
 
 
 class Job(msgspec.Struct, omit_defaults=True):
