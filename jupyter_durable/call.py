@@ -19,6 +19,10 @@ ORDINARY = frozenset({"step", "tool"})
 """Kinds of steps that may read what others write, so that a difference before them or in their code is one for them."""
 
 
+HELPERS = frozenset({"now", "random", "uuid"})
+"""Kinds of steps that are what they are by their place alone: the words for clocks and chance."""
+
+
 class Place:
     """Where calls are made: the cell, a task or thread that it started, or the body of a step.
 

@@ -145,6 +145,12 @@ class RequestInfo(Struct, frozen=True, kw_only=True):
     """Largest number of output tokens that the request allows; ``None`` if it sets no limit."""
     body: Payload | None = None
     """The JSON of the request, keys sorted, secrets redacted; absent where the body is no JSON."""
+    base: int | None = None
+    """Seq of an earlier intent of this execution: `body` is what is new against its request."""
+    same: tuple[str, ...] = ()
+    """Fields that are as in `base`, and not in `body`."""
+    shared: dict[str, int] = {}
+    """Lists that begin with this many items of the list in `base`; `body` has the items after them."""
     line: int = 0
     """Line of the cell, from 1, at which it was asked; 0 where that is not known."""
 

@@ -17,6 +17,7 @@ from __future__ import annotations
 from jupyter_durable import errors
 from jupyter_durable.attempts import OF_FAILED_ATTEMPT, is_of_failed_attempt, is_retried
 from jupyter_durable.call import (
+    HELPERS,
     LATER,
     NEW,
     ORDINARY,
@@ -270,7 +271,7 @@ class Replay:
 
     def _after_difference(self, source: History, entry: Entry, call: Call, changed: bool) -> Verdict:
         reuse = self._reuse(call.name)
-        if entry.kind not in ORDINARY and entry.state == "completed":
+        if entry.kind in HELPERS and entry.state == "completed":
             self.match.serve(source, entry)
             return Adopt(entry, "recorded by place, not by what came before")
         if entry.state == "failed":
@@ -309,7 +310,7 @@ class Replay:
 
     def _settled_by_rule(self, entry: Entry) -> bool:
         """Whether nobody needs to be asked about an entry after a difference."""
-        if entry.kind not in ORDINARY or entry.state in ("failed", "cancelled"):
+        if entry.kind in HELPERS or entry.state in ("failed", "cancelled"):
             return True
         if self._reuse(entry.key.name) != "ask":
             return True

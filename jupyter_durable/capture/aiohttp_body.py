@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from types import CodeType, ModuleType
 from typing import Any, Protocol
 
+from jupyter_durable.capture.answers import CANCELLED
 from jupyter_durable.capture.exchange import Exchange
 from jupyter_durable.capture.replayed import Replayed
 
@@ -192,14 +193,19 @@ class Kept:
 
     Args:
         pieces: the body, and whatever error ended it.
+        replayed: the answer, if it is one of history.
     """
 
-    def __init__(self, pieces: Iterator[bytes]) -> None:
+    def __init__(self, pieces: Iterator[bytes], replayed: Replayed | None = None) -> None:
         self._pieces = pieces
+        self._replayed = replayed
 
     async def piece(self) -> bytes:
         """See `Source`."""
-        return next(self._pieces, b"")
+        data = next(self._pieces, b"")
+        if not data and self._replayed is not None:
+            await self._replayed.cancelled_again()
+        return data
 
     def ready(self) -> bytes:
         """See `Source`; nothing arrives by itself."""
@@ -218,7 +224,7 @@ def again(replayed: Replayed, client: ModuleType) -> Iterator[bytes]:
     """
     yield from replayed.chunks()
     broken = replayed.broken_by()
-    if broken is not None:
+    if broken is not None and broken[0] != CANCELLED:
         kind: Any = getattr(client, broken[0], None) or getattr(builtins, broken[0], None)
         if not isinstance(kind, type) or not issubclass(kind, OSError | client.ClientError):
             kind = client.ClientPayloadError

@@ -132,7 +132,8 @@ class _Recorder:
             error.args = (request.connection_key, *error.args[1:])
             error.errno, error.strerror = error.os_error.errno, error.os_error.strerror
             raise
-        return await self._response(request, replayed.status, replayed.headers, Kept(again(replayed, self._client)))
+        kept = Kept(again(replayed, self._client), replayed)
+        return await self._response(request, replayed.status, replayed.headers, kept)
 
     async def _live(self, exchange: Exchange, request: Any, handler: Handler) -> Any:
         inside = INSIDE.set(True)

@@ -22,6 +22,9 @@ KEPT_HEADERS = re.compile(
 )
 """Response headers that are written down; cookies and names of organisations are not."""
 
+CANCELLED = "CancelledError"
+"""What ended a body whose reader the program cancelled."""
+
 _MARK = "[redacted:{}]"
 
 

@@ -6,35 +6,30 @@ from types import FrameType
 
 import msgspec
 
+from jupyter_durable.capture.conversation import whole_body
 from jupyter_durable.capture.difference import sentence
 from jupyter_durable.capture.outgoing import canonical, url_of, without_secrets
 from jupyter_durable.capture.providers.base import Api, Ask
-from jupyter_durable.engine import payloads
 from jupyter_durable.errors import LogError
 from jupyter_durable.event_data import RequestInfo
 from jupyter_durable.events import StepAdopted, StepCompleted, StepFailed, StepStarted
 from jupyter_durable.history import Entry
-from jupyter_durable.log.base import EventLog, Writer
+from jupyter_durable.log.base import EventLog
 
 
-def request_info(api: Api, ask: Ask, secrets: tuple[str, ...], writer: Writer, line: int = 0) -> RequestInfo:
+def request_info(api: Api, ask: Ask, secrets: tuple[str, ...], body: RequestInfo, line: int = 0) -> RequestInfo:
     """A request as it is written down, beside the intent.
 
     Args:
         api: what kind of call it is.
         ask: the request.
         secrets: the keys that it carries.
-        writer: takes a large body as a blob.
+        body: what `conversation` says of its body.
         line: of the cell, at which it is asked.
     """
-    body = None
-    if ask.json is not None:
-        text = without_secrets(canonical(ask), secrets).encode()
-        body = payloads.write(payloads.encoded_json(text), writer)
-    return RequestInfo(
-        provider=api.provider_of(ask), api=api.name, model=api.model(ask), method=ask.method,
-        url=without_secrets(url_of(ask), secrets), stream=api.streams(ask), most_output=api.most_output(ask), body=body,
-        line=line,
+    return msgspec.structs.replace(
+        body, provider=api.provider_of(ask), api=api.name, model=api.model(ask), method=ask.method,
+        url=without_secrets(url_of(ask), secrets), stream=api.streams(ask), most_output=api.most_output(ask), line=line,
     )  # fmt: skip
 
 
@@ -58,31 +53,33 @@ def difference_from(entry: Entry, ask: Ask, secrets: tuple[str, ...], log: Event
     """
     if entry.kind != "model":
         return ""
-    info = recorded_request(entry, log)
-    if info is None:
+    found = recorded_request(entry, log)
+    if found is None:
         return ""
+    execution, info = found
     url = without_secrets(url_of(ask), secrets)
     if info.url != url:
         return f"The request goes to another address: recorded is `{info.url}`, asked is `{url}`."
     if info.body is None or ask.json is None:
         return ""
     try:
-        recorded = payloads.read(info.body, log)
+        recorded = whole_body(info, execution, log)
     except LogError:
         return ""
     return sentence(recorded, msgspec.json.decode(without_secrets(canonical(ask), secrets)))
 
 
-def recorded_request(entry: Entry, log: EventLog) -> RequestInfo | None:
-    """What a recorded model call asked; ``None`` where the log no longer has it."""
+def recorded_request(entry: Entry, log: EventLog) -> tuple[str, RequestInfo] | None:
+    """What a recorded model call asked, and the execution that wrote it; ``None`` where the log no longer has it."""
+    execution = entry.execution
     try:
-        event = log.reload(entry.execution, entry.seq).event
+        event = log.reload(execution, entry.seq).event
         if isinstance(event, StepAdopted):
-            origin = event.data
-            end = log.reload(origin.execution, origin.seq).event
+            execution = event.data.execution
+            end = log.reload(execution, event.data.seq).event
             if not isinstance(end, StepCompleted | StepFailed):
                 return None
-            event = log.reload(origin.execution, end.step).event
+            event = log.reload(execution, end.step).event
     except LogError:
         return None
-    return event.data if isinstance(event, StepStarted) else None
+    return (execution, event.data) if isinstance(event, StepStarted) and event.data is not None else None

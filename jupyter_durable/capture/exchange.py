@@ -122,6 +122,7 @@ class Exchange(Recording):
         log, ask, secrets = self.execution.log, self.ask, self.secrets
         call = Call(
             place, name, self._identity, n, kind="model", pure=self.api.is_pure(ask),
+            rerun="always" if ask.method == "GET" else "ask",  # a poll has no answer of its own to keep
             differs=lambda entry: difference_from(entry, ask, secrets, log),
         )  # fmt: skip
         verdict = self.execution.ask(call)
@@ -136,12 +137,15 @@ class Exchange(Recording):
         self._reserve()
         execution = self.execution
         line = line_of(self._frames, execution.spec.file)
-        call.request = request_info(self.api, self.ask, self.secrets, execution.writer, line)
+        where = (id(self._frame.place), self.api.name)
+        body, remember = self._state.conversations.written(where, self.ask, self.secrets, execution.writer)
+        call.request = request_info(self.api, self.ask, self.secrets, body, line)
         spec = StepSpec(
             _nothing, self.api.name, _no_arguments, self._is_async, _ONCE, pure=call.pure, kind="model", outputs=False
         )
         self._attempt = Attempt(execution, spec, call, verdict, [], [])
         self._attempt.intend()
+        remember(self._attempt.seq)
         self._prepare(call)
 
     def _retry(self, refusal: Refusal) -> None:

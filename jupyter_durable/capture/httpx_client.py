@@ -151,6 +151,7 @@ def _transports(module: ModuleType) -> tuple[Any, Any]:
         async def __aiter__(self) -> AsyncIterator[bytes]:
             for data in self._replayed.chunks():
                 yield data
+            await self._replayed.cancelled_again()
             self._break_off()
 
         def _break_off(self) -> None:

@@ -12,10 +12,10 @@ from urllib.parse import urlsplit
 import msgspec
 
 from jupyter_durable.capture.asked import recorded_request
+from jupyter_durable.capture.conversation import whole_body
 from jupyter_durable.capture.estimate import input_at_most
 from jupyter_durable.capture.prices import most_cost, why_unknown
 from jupyter_durable.capture.providers.base import Api, Ask
-from jupyter_durable.engine import payloads
 from jupyter_durable.engine.budget import Budget, parse_budget
 from jupyter_durable.engine.execution import Execution
 from jupyter_durable.engine.tally import money
@@ -114,15 +114,15 @@ class Purse:
 
     def _of_recorded(self, entry: Entry) -> Reserved | None:
         """The most that a recorded call can have cost."""
-        info = recorded_request(entry, self._execution.log)
-        if info is None:
+        log = self._execution.log
+        found = recorded_request(entry, log)
+        if found is None:
             return None
-        body = b""
-        if info.body is not None:
-            try:
-                body = msgspec.json.encode(payloads.read(info.body, self._execution.log))
-            except DurableError:
-                body = b""
+        execution, info = found
+        try:
+            body = msgspec.json.encode(whole_body(info, execution, log)) if info.body is not None else b""
+        except DurableError:
+            body = b""
         url = urlsplit(info.url)
         ask = Ask(info.method, url.scheme, url.hostname or "", url.port, url.path, body=body)
         output = ASSUMED_OUTPUT if info.most_output is None else info.most_output

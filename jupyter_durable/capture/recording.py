@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -21,7 +22,7 @@ from jupyter_durable.engine import payloads
 from jupyter_durable.engine.attempt import Attempt
 from jupyter_durable.engine.context import Frame
 from jupyter_durable.engine.execution import Execution
-from jupyter_durable.event_data import ErrorInfo, Usage
+from jupyter_durable.event_data import ErrorInfo, Payload, Usage
 
 _TAIL = 4096
 """Bytes at the end of a stream in which its last event is looked for."""
@@ -119,13 +120,15 @@ class Recording:
         if attempt is None:
             return
         with stopping():
+            if isinstance(error, asyncio.CancelledError) and self._chunks and not self.execution.interrupted:
+                # The program cancels its reader: it has seen what was read, and on replay must see it again.
+                self._bill(attempt, complete=False)
+                attempt.completed_with(self._written(complete=False, broken=(answers.CANCELLED, "")), clock.now())
+                return
             if self._status and isinstance(error, Exception) and not isinstance(error, errors.DurableError):
                 broken = (type(error).__name__, str(error))
                 self._bill(attempt, complete=False)
-                kept = answers.record(
-                    self._status, self._response_headers, self._chunks, self.secrets, complete=False, broken=broken
-                )
-                payload = payloads.write(payloads.encoded_json(msgspec.json.encode(kept)), self.execution.writer)
+                payload = self._written(complete=False, broken=broken)
                 attempt.refused(ErrorInfo(type=broken[0], message="the stream broke off", payload=payload))
                 return
             self._settle(None)
@@ -148,9 +151,14 @@ class Recording:
         with stopping():
             at = clock.now()
             self._bill(attempt, complete=complete)
-            kept = answers.record(self._status, self._response_headers, self._chunks, self.secrets, complete=complete)
-            encoded = payloads.encoded_json(msgspec.json.encode(kept))
-            attempt.completed_with(payloads.write(encoded, self.execution.writer), at)
+            attempt.completed_with(self._written(complete=complete), at)
+
+    def _written(self, *, complete: bool, broken: tuple[str, str] | None = None) -> Payload:
+        """The answer, as far as it was read, in its stored form."""
+        kept = answers.record(
+            self._status, self._response_headers, self._chunks, self.secrets, complete=complete, broken=broken
+        )
+        return payloads.write(payloads.encoded_json(msgspec.json.encode(kept)), self.execution.writer)
 
     def _bill(self, attempt: Attempt, *, complete: bool) -> None:
         if not self.api.is_billed(self.ask):

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from jupyter_durable.capture.answers import Recorded, body_of, chunks_of
+from jupyter_durable.capture.answers import CANCELLED, Recorded, body_of, chunks_of
+from jupyter_durable.engine.cancelling import cancelled_again
 from jupyter_durable.errors import RunStopped, StreamNotRecorded
 
 
@@ -29,6 +30,11 @@ class Replayed:
         self._kept = kept
         self._secrets = secrets
         self._too_short = too_short
+
+    async def cancelled_again(self) -> None:
+        """After the body: if the program cancelled its reader there, wait until it does so again."""
+        if self._kept.broken is not None and self._kept.broken[0] == CANCELLED:
+            await cancelled_again()
 
     def broken_by(self) -> tuple[str, str] | None:
         """Type and message of the error of the connection that ended the body, if one did."""

@@ -12,6 +12,7 @@ import msgspec
 
 from jupyter_durable.call import Call
 from jupyter_durable.capture.answers import Recorded
+from jupyter_durable.capture.conversation import Conversations
 from jupyter_durable.capture.purse import Purse
 from jupyter_durable.engine.attempt import Attempt
 from jupyter_durable.engine.execution import Execution
@@ -46,6 +47,7 @@ class CaptureState:
         """Where, and of what name and digest -> the last refusal."""
         self.purse = Purse(execution) if execution.budget.of_models or execution.spec.notebook_budget else None
         """What the budget leaves, if there is one."""
+        self.conversations = Conversations()
         self._open: dict[int, Recording] = {}
         self._lock = threading.Lock()
         self._said: set[str] = set()

@@ -10,7 +10,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from jupyter_durable.engine.budget import parse_budget
 from jupyter_durable.engine.flags import Flags
 from jupyter_durable.errors import UsageError
 
@@ -148,6 +147,8 @@ def parse(text: str) -> Header:
     _refuse_contradictions(given, names)
     values = {FLAGS[flag].field: value for flag, value in given.items()}
     if "budget" in values:
+        from jupyter_durable.engine.budget import parse_budget
+
         parse_budget(values["budget"])
     return Header(names[0] if names else "", Flags(**values))
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
+
 import openai
 import pytest
 
@@ -181,3 +184,38 @@ def test_a_stream_of_a_host_that_may_not_know_it_is_of_unknown_use_not_nought(ru
     with connect(tmp_path / "log") as log:
         assert log.sql("SELECT input, output, cost FROM llm_calls").fetchall() == [(None, None, None)]
         assert log.sql("SELECT sum(unknown) FROM spend").fetchall() == [(1,)]
+
+
+@pytest.mark.parametrize("over", ["httpx2", "aiohttp"])
+async def test_a_stream_whose_reader_was_cancelled_gives_what_was_read_and_is_cancelled_again(
+    run, provider, requests_made, over
+):
+    """A consumer waits for the first piece and then cancels the reader; both must meet again on replay."""
+    http = openai.DefaultAioHttpClient() if over == "aiohttp" else None
+    async with openai.AsyncOpenAI(base_url=f"{provider.url}/v1", api_key="sk-test-1", http_client=http) as client:
+
+        async def program():
+            seen, first = [], asyncio.Event()
+
+            async def read():
+                async for chunk in await client.chat.completions.create(
+                    model="gpt-4o-mini", messages=MESSAGE, stream=True
+                ):
+                    seen.append(chunk.choices[0].delta.content)
+                    first.set()
+                    await asyncio.sleep(0)
+
+            reader = asyncio.create_task(read())
+            await first.wait()
+            reader.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await reader
+            return seen
+
+        async with run():
+            live = await program()
+        async with run():
+            assert await program() == live
+
+    assert live
+    assert requests_made() == 1

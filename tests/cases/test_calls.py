@@ -48,7 +48,7 @@ found["messages.parse"] = claude.messages.parse(**message, output_format=City)
 found["beta"] = claude.beta.messages.create(**message)
 header = found["raw"].headers["content-type"]
 fail_once()
-print({name: type(value).__name__ for name, value in found.items()}, header, found["raw"].parse().id, found["create"].id)
+print({name: type(value).__name__ for name, value in found.items()}, header, found["raw"].parse().id)
 """
 
 TYPES = {
