@@ -45,7 +45,7 @@ def main() -> int:
     written: list[dict[str, Any]] = []
     for workload in workloads:
         if workload.key in wanted:
-            cases = [case for case in workload.cases if not asked.ours or case.subject in ("ours", "bare")]
+            cases = [case for case in workload.cases if not asked.ours or case.subject in ("ours", "bare", "calls")]
             results = measure(workload, cases)
             print_workload(workload, cases, results)
             judged += [(workload, target, results) for target in workload.targets]

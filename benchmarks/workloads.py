@@ -1,4 +1,4 @@
-"""What is measured, with which targets: the workloads W1, W2, W3, W4, W6 and memory.
+"""What is measured, with which targets: the workloads W1 to W6, model calls (W8) and memory.
 
 A workload is a set of cases, one for each subject, that are measured in turns: round after round, forwards and
 backwards, each in a fresh process and a fresh directory. What disturbs the machine for a while disturbs all alike.
@@ -411,6 +411,50 @@ def opening(quick: bool) -> Workload:
     )
 
 
+def conversation(quick: bool) -> Workload:
+    """W5."""
+    n = 60 if quick else 200
+    params = {"n": n, "bytes": 1_000}
+    return Workload(
+        key="W5",
+        title=f"a conversation of {n} turns over an SDK, 1 KB new in each, all before it sent again",
+        why_fair="New bytes are the text of each turn, the whole answer as the provider sends it, and the answer's "
+        "text, which the next turn sends back.",
+        cases=[Case("ours", "calls", "conversation", params, repeats=3)],
+        columns=[Column("journal", "journal / new", ".2f"), Column("rest", "at rest / new", ".2f")],
+        targets=[Target("W5: bytes at rest for a byte that is new", 1.3, _median("ours", "rest"), ".2f")],
+    )
+
+
+def model_calls(what: str, *, stream: bool, quick: bool) -> Workload:
+    """W8."""
+    n = 150 if quick else 400
+
+    def case(name: str, mode: str) -> Case:
+        return Case(name, "calls", "chat", {"n": n, "mode": mode, "stream": stream}, repeats=3 if quick else 5)
+
+    def more(name: str) -> Callable[[Results], float | None]:
+        def over(results: Results) -> float | None:
+            one, bare = results.median(name, "cpu_us"), results.median("bare", "cpu_us")
+            return None if one is None or bare is None else one - bare
+
+        return over
+
+    return Workload(
+        key="W8",
+        title=f"{what} calls of a model over the OpenAI SDK, 2 KB, the endpoint on loopback",
+        why_fair="CPU of the client alone. Bare: the SDK as it is; hooked: our hooks in place and no durable run.",
+        cases=[case("bare", "bare"), case("hooked", "hooked"), case("recorded", "record"), case("replayed", "replay")],
+        columns=[Column("cpu_us", "CPU us"), Column("us", "us")],
+        targets=[
+            Target(f"W8, {what}: recording, CPU over the bare call", 300, more("recorded"), unit=" us"),
+            Target(f"W8, {what}: replaying, CPU over the bare call", 0, more("replayed"), unit=" us"),
+            Target(f"W8, {what}: hooks outside of a run, CPU over the bare call", 20, more("hooked"), unit=" us"),
+        ],
+        bare="cpu_us",
+    )
+
+
 def all_workloads(quick: bool) -> list[Workload]:
     """Every workload, in order."""
     return [
@@ -422,4 +466,7 @@ def all_workloads(quick: bool) -> list[Workload]:
         parallel(quick),
         cold(quick),
         opening(quick),
+        conversation(quick),
+        model_calls("plain", stream=False, quick=quick),
+        model_calls("streamed", stream=True, quick=quick),
     ]

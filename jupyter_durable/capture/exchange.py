@@ -27,6 +27,7 @@ from jupyter_durable.capture import answers
 from jupyter_durable.capture.asked import difference_from, line_of, request_info
 from jupyter_durable.capture.prices import warm
 from jupyter_durable.capture.providers.base import Api, Ask
+from jupyter_durable.capture.providers.finding import problems
 from jupyter_durable.capture.recording import Recording, stopping
 from jupyter_durable.capture.replayed import Replayed
 from jupyter_durable.capture.retrying import is_retry
@@ -65,7 +66,10 @@ def exchange_for(ask: Ask, *, is_async: bool) -> Exchange | None:
         _in_child(frame.execution, api)
         return None
     with stopping():
-        return Exchange(frame, api, ask, is_async=is_async)
+        exchange = Exchange(frame, api, ask, is_async=is_async)
+        for problem in problems():
+            exchange.say_once(problem)
+        return exchange
 
 
 def _in_child(execution: Execution, api: Api) -> None:
@@ -115,6 +119,10 @@ class Exchange(Recording):
     def is_recorded(self) -> bool:
         """See the class."""
         return self._verdict is not None or self._refusal is not None
+
+    def say_once(self, problem: str) -> None:
+        """Tell the user something about capture, once in an execution."""
+        self._state.say_once(problem, -1, problem)
 
     def _begin(self) -> None:
         name = self.api.name

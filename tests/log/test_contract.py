@@ -20,15 +20,20 @@ from jupyter_durable.event_data import (
     Notice,
     OutputItem,
     Payload,
+    RequestInfo,
+    Saved,
     Settlement,
     Unstored,
+    Usage,
 )
 from jupyter_durable.events import (
     AttemptFailed,
     Decided,
     ExecutionStarted,
     Noticed,
+    Replayed,
     StepAdopted,
+    StepBilled,
     StepCancelled,
     StepCompleted,
     StepFailed,
@@ -36,6 +41,7 @@ from jupyter_durable.events import (
     StepNotStored,
     StepOutput,
     StepSettled,
+    TimerFired,
 )
 from jupyter_durable.log import open_log
 from jupyter_durable.log.base import EventLog
@@ -44,6 +50,15 @@ from jupyter_durable.log.memory import MemoryLog
 from tests.log.making import begin, completed, end, header, last, plain, run_whole, started, step
 
 _RAW = msgspec.Raw(b'{"a":[1.10,1e5,123456789012345678901234567890,"\\u00e9 \\n"]}')
+_ASKED = RequestInfo(
+    provider="openai", api="chat.completions", model="gpt-5", url="https://api.example.com/v1/chat/completions",
+    stream=True, most_output=100, body=Payload(data=_RAW), base=1, same=("tools",), shared={"messages": 4}, line=2,
+)  # fmt: skip
+_USAGE = Usage(
+    provider="openai", model="gpt-5-2026-01-01", input=10, output=5, cached=2, cache_write=1, reasoning=3, cost=0.25,
+    prices="genai-prices 0.2.3",
+)  # fmt: skip
+
 EVERY_KIND = [
     started(scope="0/1", n=2, evidence="e", kind="now", attempt=1, pure=True, why="code changed"),
     StepCompleted(at=2.5, step=1, data=Payload(codec="tagged", data=_RAW, blobs=("a", "b"), size=7)),
@@ -66,6 +81,10 @@ EVERY_KIND = [
         step=1,
         data=(OutputItem(kind="stdout", text="hé\x1b[0m👩‍👩‍👧 e\u0301"), OutputItem(kind="display", data=_RAW)),
     ),
+    TimerFired(at=5.0, scope="0/1", n=3),
+    msgspec.structs.replace(started(kind="model"), data=_ASKED),
+    StepBilled(at=6.0, step=1, attempt=1, data=_USAGE),
+    Replayed(at=6.0, data=Saved(steps=3, calls=2, unknown=1, models=(_USAGE,))),
 ]
 
 
