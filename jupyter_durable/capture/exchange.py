@@ -37,6 +37,7 @@ from jupyter_durable.capture.usage_filter import UsageFilter
 from jupyter_durable.engine import payloads
 from jupyter_durable.engine.attempt import Attempt
 from jupyter_durable.engine.context import Frame, current
+from jupyter_durable.engine.critical import critical
 from jupyter_durable.engine.execution import Execution
 from jupyter_durable.engine.handing_out import failure_of, note, wait_for_turn
 from jupyter_durable.engine.steps import StepSpec, placed
@@ -141,6 +142,7 @@ class Exchange(Recording):
             assert isinstance(verdict, FromHistory | Adopt)
             self._verdict = verdict
 
+    @critical
     def _go_live(self, call: Call, verdict: Execute) -> None:
         self._reserve()
         execution = self.execution

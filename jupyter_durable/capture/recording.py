@@ -21,6 +21,7 @@ from jupyter_durable.capture.usage_filter import UsageFilter
 from jupyter_durable.engine import payloads
 from jupyter_durable.engine.attempt import Attempt
 from jupyter_durable.engine.context import Frame
+from jupyter_durable.engine.critical import critical
 from jupyter_durable.engine.execution import Execution
 from jupyter_durable.event_data import ErrorInfo, Payload, Usage
 
@@ -76,6 +77,7 @@ class Recording:
         """
         self._status, self._response_headers = status, headers
 
+    @critical
     def refused(self, status: int, headers: Mapping[str, str], body: bytes) -> None:
         """An answer of 400 or more: an attempt, no result. Its SDK may try again, or raise."""
         attempt = self._close()
@@ -114,6 +116,7 @@ class Recording:
         if not self._done:
             self._end(complete=self.api.is_over(b"".join(self._chunks)[-_TAIL:]))
 
+    @critical
     def failed(self, error: BaseException) -> None:
         """No answer came, or its body broke off."""
         attempt = self._close()
@@ -144,6 +147,7 @@ class Recording:
             with stopping():
                 await group.return_in_order(flush=attempt.shown)
 
+    @critical
     def _end(self, *, complete: bool) -> None:
         attempt = self._close()
         if attempt is None:

@@ -139,31 +139,31 @@ def _with_own_endpoint(source: Path, place: Path, control: Path, tell: Callable[
             kernel.wait()
         usual = endpoint.bill.requests()
 
-    log = ledger.read(place)
+    log, quiet = ledger.read(place), ledger.read(control)
     cut = [request for request in requests if request.state == "cut"]
     answered = [request for request in before if request.state == "completed"]
     total = Bill(len(requests), sum(request.tokens for request in requests))
     in_flight = Bill(len(cut), sum(request.tokens for request in cut))
     uninterrupted = Bill(len(usual), sum(request.tokens for request in usual))
-    first, last = (log[0], log[-1]) if log else (ledger.NOTHING, ledger.NOTHING)
+    first, second = _of_kernels(log)
     asked_again = requests[KILLED_CALL].prompt if len(requests) > KILLED_CALL else "nothing"
     checks = (
         Check("the first kernel was killed", "died", first_ending),
         Check("one request was in flight when it was killed", 1, in_flight.requests),
         Check("every other request was billed once", uninterrupted.requests, (total - in_flight).requests),
         Check("every other token was billed once", uninterrupted.tokens, (total - in_flight).tokens),
-        Check("every call that was answered came back from the log", len(answered), last.replayed),
-        Check("only the rest was executed", len(usual) - len(answered), last.started),
+        Check("every call that was answered came back from the log", len(answered), second.replayed),
+        Check("only the rest was executed", len(usual) - len(answered), second.started),
         Check("the call in flight was asked again in the same words", requests[KILLED_CALL - 1].prompt, asked_again),
-        Check("the log has two executions, the second one complete", (2, "completed"), (len(log), last.status)),
+        Check("the log has one execution more, the second one complete", _one_more(quiet), (len(log), second.status)),
     )
     return Report(
         notebook=source.name,
         model=url,
         counted_by="endpoint",
         finished=first.finished,
-        replayed=last.replayed,
-        executed=last.started,
+        replayed=second.replayed,
+        executed=second.started,
         total=total,
         in_flight=in_flight,
         uninterrupted=uninterrupted,
@@ -171,6 +171,17 @@ def _with_own_endpoint(source: Path, place: Path, control: Path, tell: Callable[
         seconds=clock.monotonic() - began,
         checks=checks,
     )
+
+
+def _of_kernels(log: list[ledger.Execution]) -> tuple[ledger.Execution, ledger.Execution]:
+    """What the first kernel did, and how the second one resumed it; further cells of the same run come after."""
+    first, second, *_ = [*log, ledger.NOTHING, ledger.NOTHING]
+    return first, second
+
+
+def _one_more(quiet: list[ledger.Execution]) -> tuple[int, str]:
+    """How many executions there are when one is cut short and resumed, and how the second one ends."""
+    return len(quiet) + 1, "completed"
 
 
 def _environment(endpoint: Endpoint, folder: Path) -> dict[str, str]:
@@ -206,25 +217,26 @@ def _with_provider(source: Path, place: Path, control: Path, tell: Callable[[str
         kernel.wait()
 
     log = ledger.read(place)
-    first, last = (log[0], log[-1]) if log else (ledger.NOTHING, ledger.NOTHING)
-    usual = (ledger.read(control) or [ledger.NOTHING])[-1]
+    first, second = _of_kernels(log)
+    quiet = ledger.read(control)
+    usual = (quiet or [ledger.NOTHING])[0]
     total = Bill(sum(each.started for each in log), sum(each.tokens for each in log))
     in_flight = Bill(first.started - first.finished, 0)
     checks = (
         Check("the first kernel was killed", "died", first_ending),
         Check("one call was in flight when it was killed", 1, in_flight.requests),
         Check("every other call was made once", usual.started, (total - in_flight).requests),
-        Check("every call that had finished came back from the log", first.finished, last.replayed),
-        Check("only the rest was executed", usual.started - first.finished, last.started),
-        Check("the log has two executions, the second one complete", (2, "completed"), (len(log), last.status)),
+        Check("every call that had finished came back from the log", first.finished, second.replayed),
+        Check("only the rest was executed", usual.started - first.finished, second.started),
+        Check("the log has one execution more, the second one complete", _one_more(quiet), (len(log), second.status)),
     )
     return Report(
         notebook=source.name,
         model=url,
         counted_by="log",
         finished=first.finished,
-        replayed=last.replayed,
-        executed=last.started,
+        replayed=second.replayed,
+        executed=second.started,
         total=total,
         in_flight=in_flight,
         uninterrupted=Bill(usual.started, usual.tokens),

@@ -17,6 +17,7 @@ from typing import Any, Literal
 from jupyter_durable import clock
 from jupyter_durable.engine import attempt, execution, flushing, outputs, payloads, runner, steps
 from jupyter_durable.engine.context import CURRENT
+from jupyter_durable.engine.critical import CRITICAL
 from jupyter_durable.engine.execution import Execution
 
 HARD_WITHIN = 2.0
@@ -39,6 +40,8 @@ def writing(frame: FrameType | None) -> bool:
     inner: FrameType | None = None
     while frame is not None:
         code = frame.f_code
+        if code in CRITICAL:
+            return True
         if code in _BODIES:
             return False
         if code in _DRIVERS:

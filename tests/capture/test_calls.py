@@ -366,3 +366,28 @@ def test_the_idempotency_key_is_sent_where_it_is_asked_for_and_equal_on_every_at
     assert len(sent) == 2
     assert sent[0]
     assert sent[0] == sent[1]
+
+
+def test_an_interrupt_waits_while_an_answer_is_written_down_and_not_while_it_is_awaited(run, ask, monkeypatch):
+    import sys
+
+    from jupyter_durable.capture import httpx_client, recording
+    from jupyter_durable.kernel.interrupt import writing
+
+    seen = {}
+    write, flush = recording.payloads.write, httpx_client.Exchange.flush
+
+    def writes(*args):
+        seen["writing"] = writing(sys._getframe())
+        return write(*args)
+
+    def waits(exchange):
+        flush(exchange)
+        seen["waiting"] = writing(sys._getframe(1))
+
+    monkeypatch.setattr(recording.payloads, "write", writes)
+    monkeypatch.setattr(httpx_client.Exchange, "flush", waits)
+    with run():
+        ask("hello")
+
+    assert seen == {"writing": True, "waiting": False}

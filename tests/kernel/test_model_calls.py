@@ -149,3 +149,18 @@ def test_a_stream_that_is_left_is_recorded_at_the_end_of_the_cell(agent):
 
     assert agent.ok(cell).results == live
     assert agent.billed() == 1
+
+
+def test_the_stop_button_cuts_a_call_at_once_and_the_next_run_asks_again(agent, endpoint):
+    number = endpoint.bill.summary()["requests"] + 1
+    endpoint.bill.hold(number)
+    request = agent.send("%%durable stopped-cell\nask('held')\nNone")
+    assert endpoint.bill.wait_in_flight(number, 30)
+    agent.interrupt()
+    ran = agent.collect(request)
+    endpoint.bill.release()
+    agent.ok("%%durable stopped-cell\nask('held')\nNone")
+
+    assert ran.reply["ename"] == "KeyboardInterrupt"
+    assert "interrupted" in ran.summary
+    assert agent.billed() == 2
