@@ -109,3 +109,11 @@ def test_a_report_says_whether_the_numbers_are_right():
     assert "WRONG  five is five (expected 5, found 6)" in wrong.as_text()
     assert "THE NUMBERS ARE NOT RIGHT" in wrong.as_text()
     assert json.loads(json.dumps(wrong.as_json()))["ok"] is False
+
+
+@pytest.mark.timeout(300)
+def test_the_job_is_done_with_an_agent_none_of_whose_calls_is_decorated_too():
+    report = main_job.run(notebook=main_job.find_notebook().with_name("02-no-code-changes.ipynb"))
+
+    assert report.ok, report.as_text()
+    assert (report.finished, report.replayed, report.executed, report.saved.requests) == (2, 2, 2, 2)
