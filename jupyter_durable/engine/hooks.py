@@ -17,10 +17,11 @@ import sys
 from collections.abc import Callable, Sequence
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
-from importlib.metadata import EntryPoint, entry_points
+from importlib.metadata import EntryPoint
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
+from jupyter_durable.engine.plugins import entry_points
 from jupyter_durable.errors import CannotHook
 
 if TYPE_CHECKING:
@@ -46,10 +47,9 @@ class Hooks:
         if self._loaded:
             return
         self._loaded = True
-        found = entry_points()
-        for entry in found.select(group=GROUP):
+        for entry in entry_points(GROUP):
             self._waiting.setdefault(entry.name, []).append(entry)
-        for entry in found.select(group=BEGIN_GROUP):
+        for entry in entry_points(BEGIN_GROUP):
             self._load(entry)
         if not self._waiting:
             self.problems.append(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 import sys
-from importlib.metadata import EntryPoint, EntryPoints
+from importlib.metadata import EntryPoint
 
 import pytest
 
@@ -37,8 +37,8 @@ def set_hooks(monkeypatch):
     """Set hooks as if these entry points were installed."""
 
     def set_hooks(value: str) -> Hooks:
-        found = EntryPoints([EntryPoint("invented_library", value, GROUP)])
-        monkeypatch.setattr(module, "entry_points", lambda: found)
+        found = [EntryPoint("invented_library", value, GROUP)]
+        monkeypatch.setattr(module, "entry_points", lambda group: [each for each in found if each.group == group])
         hooks = Hooks()
         hooks.set()
         return hooks

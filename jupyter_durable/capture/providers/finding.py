@@ -13,9 +13,10 @@ import re
 import threading
 from collections.abc import Iterable
 from functools import lru_cache
-from importlib.metadata import EntryPoint, entry_points
+from importlib.metadata import EntryPoint
 
 from jupyter_durable.capture.providers.base import Api, Ask
+from jupyter_durable.engine.plugins import entry_points
 
 GROUP = "jupyter_durable.providers"
 
@@ -54,7 +55,7 @@ def apis() -> tuple[Api, ...]:
     global _found
     with _lock:
         if _found is None:
-            _found = _load(entry_points(group=GROUP))
+            _found = _load(entry_points(GROUP))
         return _added + _found
 
 

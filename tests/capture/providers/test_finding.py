@@ -45,7 +45,7 @@ def foreign(monkeypatch):
     module = ModuleType("foreign_package")
     module.APIS, module.ONE, module.NUMBER, module.RAISING = (Mine(),), Mine(), 7, (Raising(),)
     monkeypatch.setitem(sys.modules, "foreign_package", module)
-    real = finding.entry_points(group=finding.GROUP)
+    real = finding.entry_points(finding.GROUP)
 
     def install(value: str, *, alone: bool = False) -> None:
         entry = EntryPoint(name="acme", value=value, group=finding.GROUP)
