@@ -43,7 +43,7 @@ def serve(port: int, weights: Path) -> list[object]:
     settings.n_ctx = 4096
     settings.n_parallel = 1
     settings.warmup = False
-    # A model this small seldom knows when to stop; a caller's own limit counts too, if it is lower.
+    # A model this small seldom knows when to stop. This holds for requests that set no limit of their own.
     settings.n_predict = 128
     # In some versions the constructor returns at once, in others when the server has stopped: a thread serves both.
     kept: list[object] = []
