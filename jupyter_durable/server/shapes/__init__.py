@@ -1,0 +1,114 @@
+"""Everything that goes over REST, as named shapes. The panel is written against them, and ``openapi.json`` is made of
+them.
+
+Every answer has ``format``, the version of the shapes. Names in a shape never change their meaning, new ones may come.
+All fields are always there. Times are seconds since 1970-01-01 UTC, durations are seconds, what is not known is
+``null``. Every text in them may come from a stranger's log: it is text, never HTML.
+"""
+
+from __future__ import annotations
+
+from jupyter_durable.server.shapes.asking import (
+    Amount,
+    Bill,
+    BillLine,
+    By,
+    DecideQuestion,
+    Diff,
+    DiffRow,
+    Done,
+    SettleQuestion,
+    SqlAnswer,
+    SqlQuestion,
+)
+from jupyter_durable.server.shapes.base import (
+    FORMAT,
+    Failure,
+    NoticeItem,
+    Problem,
+    RunStatus,
+    Shape,
+    StepStatus,
+    Totals,
+    UsageItem,
+)
+from jupyter_durable.server.shapes.detail import (
+    AdoptedFrom,
+    AttemptView,
+    ErrorView,
+    Message,
+    ModelCall,
+    NotStored,
+    OutputView,
+    Part,
+    Settled,
+    StepDetail,
+    TableView,
+    ValueView,
+)
+from jupyter_durable.server.shapes.runs import (
+    About,
+    BranchItem,
+    ExecutionItem,
+    Hint,
+    OriginItem,
+    RunDetail,
+    RunItem,
+    Runs,
+)
+from jupyter_durable.server.shapes.steps import Page, StepRow
+
+ANSWERS: tuple[type[Shape], ...] = (
+    About, Runs, RunDetail, Page, StepDetail, Bill, Diff, SqlAnswer, Done, Problem, Hint,
+)  # fmt: skip
+"""What is answered; `Hint` comes by the event bus."""
+
+QUESTIONS: tuple[type[Shape], ...] = (SqlQuestion, DecideQuestion, SettleQuestion)
+"""What is sent."""
+
+__all__ = [
+    "ANSWERS",
+    "FORMAT",
+    "QUESTIONS",
+    "About",
+    "AdoptedFrom",
+    "Amount",
+    "AttemptView",
+    "Bill",
+    "BillLine",
+    "BranchItem",
+    "By",
+    "DecideQuestion",
+    "Diff",
+    "DiffRow",
+    "Done",
+    "ErrorView",
+    "ExecutionItem",
+    "Failure",
+    "Hint",
+    "Message",
+    "ModelCall",
+    "NotStored",
+    "NoticeItem",
+    "OriginItem",
+    "OutputView",
+    "Page",
+    "Part",
+    "Problem",
+    "RunDetail",
+    "RunItem",
+    "RunStatus",
+    "Runs",
+    "SettleQuestion",
+    "Settled",
+    "Shape",
+    "SqlAnswer",
+    "SqlQuestion",
+    "StepDetail",
+    "StepRow",
+    "StepStatus",
+    "TableView",
+    "Totals",
+    "UsageItem",
+    "ValueView",
+]
