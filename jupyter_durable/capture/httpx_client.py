@@ -170,9 +170,9 @@ def _transports(module: ModuleType) -> tuple[Any, Any]:
 
     def answered(exchange: Exchange, response: Any, body: Any) -> Any:
         headers = dict(response.headers.items())
-        if "content-encoding" not in headers and exchange.body is None:
+        if "content-encoding" not in headers and exchange.body is None and not response.is_stream_consumed:
             response.stream = body
-        else:
+        else:  # its content is there already, or no longer what its headers say
             headers = {name: value for name, value in headers.items() if name not in _UNDONE}
             kept = [pair for pair in response.headers.multi_items() if pair[0] in headers]
             response = Response(response.status_code, headers=kept, stream=body, extensions=response.extensions)

@@ -391,3 +391,46 @@ def test_an_interrupt_waits_while_an_answer_is_written_down_and_not_while_it_is_
         ask("hello")
 
     assert seen == {"writing": True, "waiting": False}
+
+
+@pytest.mark.parametrize("library", ["httpx", "httpx2"])
+def test_a_transport_of_the_users_own_that_answers_at_once_is_captured(run, library):
+    """A mock, a cache or an application in the same process gives answers that are read already."""
+    http = pytest.importorskip(library)
+    asked = []
+
+    def answer(request):
+        asked.append(request)
+        return http.Response(200, json={"number": len(asked)})
+
+    def ask_it():
+        with http.Client(transport=http.MockTransport(answer)) as client:
+            return client.post("https://api.example.com/v1/chat/completions", json={"model": "m"}).json()
+
+    with run():
+        first = ask_it()
+    with run():
+        assert ask_it() == first == {"number": 1}
+
+    assert len(asked) == 1
+
+
+async def test_an_asynchronous_transport_that_answers_at_once_is_captured(run):
+    import httpx2
+
+    asked = []
+
+    async def answer(request):
+        asked.append(request)
+        return httpx2.Response(200, json={"number": len(asked)})
+
+    async def ask_it():
+        async with httpx2.AsyncClient(transport=httpx2.MockTransport(answer)) as client:
+            return (await client.post("https://api.example.com/v1/chat/completions", json={"model": "m"})).json()
+
+    async with run():
+        first = await ask_it()
+    async with run():
+        assert await ask_it() == first
+
+    assert len(asked) == 1
