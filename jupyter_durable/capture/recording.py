@@ -23,7 +23,7 @@ from jupyter_durable.engine.attempt import Attempt
 from jupyter_durable.engine.context import Frame
 from jupyter_durable.engine.critical import critical
 from jupyter_durable.engine.execution import Execution
-from jupyter_durable.event_data import ErrorInfo, Payload, Usage
+from jupyter_durable.event_data import ErrorInfo, Notice, Payload, Usage
 
 _TAIL = 4096
 """Bytes at the end of a stream in which its last event is looked for."""
@@ -91,6 +91,18 @@ class Recording:
             attempt.refused(ErrorInfo(type=f"HTTP {status}", message=f"the model answered {status}", payload=payload))
         assert self._call is not None
         self._state.refusals[self._where] = Refusal(self._call, self._frames, attempt)
+
+    def note_hidden_attempts(self, count: int, by: str) -> None:
+        """Record that requests were made that could not be seen one by one.
+
+        Args:
+            count: how many failed before the one that was answered.
+            by: who has repeated them.
+        """
+        attempt = self._attempt
+        if attempt is not None and not attempt.dead:
+            message = f"`{self.api.name}`: {count} more request{'s' * (count > 1)} failed before, repeated by {by}"
+            self.execution.notice(attempt.seq, Notice(kind="note", message=message))
 
     def chunk(self, data: bytes) -> bytes:
         """Take a piece of the body, content encoding undone; return what the user is to see of it."""

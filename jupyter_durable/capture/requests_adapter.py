@@ -240,6 +240,7 @@ def _live(exchange: Exchange, request: Any, send: Any, raw: Any) -> Any:
         exchange.flush()
         with _outgoing(exchange, request):
             response = send()
+        _tell_of_retries(exchange, response.raw)
         if response.status_code >= 400:
             body = response.content
             headers = [pair for pair in response.raw.headers.items() if pair[0].lower() not in _UNDONE]
@@ -256,6 +257,14 @@ def _live(exchange: Exchange, request: Any, send: Any, raw: Any) -> Any:
     exchange.answered(response.status_code, {name.lower(): value for name, value in inner.headers.items()})
     file = _Body(_as_it_arrives(exchange, inner), inner.release_conn, lambda: _left(exchange, inner))
     return _with_body(response, raw, file, without=_UNDONE if encoded else set())
+
+
+def _tell_of_retries(exchange: Exchange, raw: Any) -> None:
+    """`urllib3` retries below the adapter, where nobody can see the requests one by one; it tells afterwards."""
+    history = getattr(getattr(raw, "retries", None), "history", ())
+    made = [each for each in history if each.error is not None or (each.status or 0) >= 400]
+    if made:
+        exchange.note_hidden_attempts(len(made), "the session's `urllib3` retries")
 
 
 class _outgoing:  # noqa: N801 - a context manager, used as a word

@@ -50,8 +50,8 @@ _ASSIGNED = re.compile(
 )
 
 
-# What must be there for a rule to match at all. Looking for it is a hundred times cheaper than the rules are, and nearly
-# every text that is written has none of it.
+# What must be there for a rule to match at all. Looking for it is a hundred times cheaper than the rules are, and
+# nearly every text that is written has none of it.
 _HINTS = (
     "sk-", "sk_", "rk_", "pk_", "AKIA", "ASIA", "ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat_", "glpat-", "xox",
     "AIza", "hf_", "gsk_", "eyJ", "Bearer ", "Basic ", "PRIVATE KEY-----",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import re
 import types
 
 import pytest
@@ -317,7 +318,7 @@ def test_an_error_answer_below_an_adapter_with_retries_is_one_attempt(server, tw
 
     def program():
         with requests.Session() as session:
-            retry = Retry(total=3, status_forcelist=[503], allowed_methods=None, backoff_factor=0)
+            retry = Retry(total=8, status_forcelist=[503], allowed_methods=None, backoff_factor=0)
             session.mount("http://", requests.adapters.HTTPAdapter(max_retries=retry))
             return session.post(server.chat, json=ASK, timeout=20).json()
 
@@ -347,3 +348,18 @@ def test_an_adapter_that_is_not_as_it_was_known_is_left_as_it_is():
     with pytest.raises(errors.CannotHook, match="NOT recorded"):
         requests_adapter.install(types.SimpleNamespace(HTTPAdapter=HTTPAdapter))
     assert HTTPAdapter.send is before
+
+
+def test_requests_that_urllib3_repeats_below_the_adapter_are_told_about(provider, tmp_path):
+    """Case G24: the log shows every attempt, or says that there were more."""
+    from urllib3.util.retry import Retry
+
+    provider.desk.fail_next(2, 500)
+    retry = Retry(total=8, status_forcelist=[500], allowed_methods=None, backoff_factor=0)
+    with durable.run("repeated", log=str(tmp_path / "log")) as begun, requests.Session() as session:
+        session.mount("http://", requests.adapters.HTTPAdapter(max_retries=retry))
+        body = {"model": "m", "messages": [{"role": "user", "content": "hello"}]}
+        assert session.post(f"{provider.url}/v1/chat/completions", json=body).status_code == 200
+
+    [notice] = begun.execution.stats.notices
+    assert re.search(r"\d more requests failed before, repeated by the session", notice)
