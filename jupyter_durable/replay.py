@@ -192,8 +192,8 @@ class Replay:
         return Stop(
             errors.NondeterminismError,
             f"Code and inputs are as recorded, and still the cell asks for something else{where}: recorded is "
-            f"{first.label} ({state_of(first)}), asked is {asked}. Nothing was executed.{self._likely()} Put what may "
-            f"differ from run to run into a step, or use `durable.now()`, `durable.random()`, `durable.uuid()`. Then "
+            f"{first.label[:-1]}, {state_of(first)}), asked is {asked}. Nothing was executed.{self._likely()} Put what "
+            f"may differ from run to run into a step, or use `durable.now()`, `durable.random()`, `durable.uuid()`. Then "
             f"run the cell again; `--from {first.begun}` goes on from here on a new branch, `--fresh` starts again.",
             named,
         )
@@ -261,7 +261,9 @@ class Replay:
         same_name = next((e for e in waiting if e.key.name == call.name), None)
         why = "other arguments than recorded" if same_name is not None else "not in the branch of origin"
         if not place.tainted:
-            self._differ(place, f"recorded was {waiting[0].label}, the code now asks for {call.label}: {why}")
+            detail = call.differs(same_name).rstrip(".") if same_name is not None and call.differs is not None else ""
+            said = f"recorded was {waiting[0].label}, the code now asks for {call.label}: {why}"
+            self._differ(place, f"{said} ({detail})" if detail else said)
         # A step put in front of finished ones: the question about those will come, so it comes before any effect.
         asked_later = [e for e in waiting if e.key.name in self.policy.mentions and not self._settled_by_rule(e)]
         known_name = any(e.key.name == call.name for e in source.entries.values())

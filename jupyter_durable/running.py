@@ -44,10 +44,11 @@ def _tell(execution: Execution, *, again: bool) -> None:
         logger.warning("%s: %s", execution.place_of_run(), notice)
     if again and stats.replayed and not stats.live:
         logger.warning(
-            "%s had completed before: all %d steps were replayed from history. `fresh=True`, or another name, begins "
-            "anew.",
+            "%s had completed before: everything (%d step%s) was replayed from history. `fresh=True`, or another name, "
+            "begins anew.",
             execution.place_of_run(),
             stats.replayed,
+            "s" * (stats.replayed != 1),
         )
     logger.info("%s: %d steps, %d replayed, %d new", execution.place_of_run(), stats.steps, stats.replayed, stats.live)
 

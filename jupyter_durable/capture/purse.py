@@ -79,7 +79,7 @@ class Purse:
                 spent_usd, spent_tokens = self._usd + other_usd, self._tokens + other_tokens
                 if budget.usd is not None and usd is None:
                     why = why_unknown(Usage(provider=api.provider_of(ask), model=api.model(ask), input=1, output=1))
-                    self._stop(whose, budget, f"the price of the next call is not known. {why}", api, "")
+                    self._stop(whose, budget, f"the price of the next call is not known. {why.rstrip('.')}", api, "")
                 if budget.usd is not None and usd is not None and spent_usd + held_usd + usd > budget.usd:
                     next_one = f"{money(usd)} ({_said(tokens_in, output, most_output)})"
                     self._stop(whose, budget, _spent(money(spent_usd), held_usd and money(held_usd)), api, next_one)
@@ -132,12 +132,13 @@ class Purse:
     def _stop(self, whose: str, budget: Budget, spent: str, api: Api, next_one: str) -> None:
         execution = self._execution
         may = f" and the next call ({api.name}) may use up to {next_one}" if next_one else ""
-        knob = "`%durable budget`" if whose != "its" else "`--budget`"
+        knob = "the notebook's budget (`%durable budget`)" if whose != "its" else "the budget"
+        advice = f"Raise the number of {knob}" if next_one else "Tell the price, or limit tokens instead"
         execution.sealed = "its budget does not allow the next model call."
         raise RunStopped(
             BudgetExceeded(
                 f"{execution.place_of_run()}: {whose} budget is {budget}; {spent}{may}. The call was not made, and the "
-                f"run is intact. Raise the number of {knob} and run the cell again to go on from here.",
+                f"run is intact. {advice}, and run it again to go on from here.",
                 **execution.where,
                 budget=str(budget),
                 spent=spent,

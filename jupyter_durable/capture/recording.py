@@ -123,6 +123,11 @@ class Recording:
         """The body was read to its end."""
         self._end(complete=True)
 
+    @property
+    def is_being_streamed(self) -> bool:
+        """Whether an answer has begun that was asked for as a stream."""
+        return self._status > 0 and self.api.streams(self.ask)
+
     def left(self) -> None:
         """The program leaves the body where it is; what it has read is its value."""
         if not self._done:

@@ -83,6 +83,8 @@ class CaptureState:
         if any(not each.is_of_loop for each in self._open.values()):
             gc.collect()
         for recording in list(self._open.values()):
+            if not recording.is_being_streamed:
+                continue  # its answer was on its way when the cell ended: nobody knows it, so it is in doubt
             if recording.is_of_loop or not self.execution.threads_running:
                 recording.left()
 

@@ -108,8 +108,8 @@ class StepCount:
             raise RunStopped(
                 BudgetExceeded(
                     f"{where}: its budget of {self._budget} is used up: {self.count} steps were executed on this "
-                    f"branch, over all its executions. {label} was not executed. Raise the number of `--budget` and "
-                    f"run the cell again to go on from here.",
+                    f"branch, over all its executions. {label} was not executed. Raise the number and run it again "
+                    f"to go on from here.",
                     budget=str(self._budget),
                     spent=f"{self.count} steps",
                     next=label,

@@ -35,6 +35,10 @@ class Flags:
     """Say what the cell would replay and buy, and run nothing of it; never recorded."""
 
     def __post_init__(self) -> None:
+        if self.budget:
+            from jupyter_durable.engine.budget import parse_budget
+
+            parse_budget(self.budget)
         if self.fresh and self.from_step:
             raise UsageError("`--fresh` and `--from` exclude each other: one reuses nothing, the other a beginning.")
         if self.fresh and self.replay_only:

@@ -63,10 +63,12 @@ class Tally(msgspec.Struct):
 def money(usd: float) -> str:
     """US dollars, with as many digits as say something.
 
-    >>> money(0.0412), money(12.5), money(0.00031), money(0)
-    ('$0.04', '$12.50', '$0.0003', '$0.00')
+    >>> money(0.0412), money(12.5), money(0.00031), money(0.00002), money(0)
+    ('$0.04', '$12.50', '$0.0003', 'under $0.0001', '$0.00')
     """
-    return f"${usd:.2f}" if usd >= 0.01 or not usd else f"${usd:.1g}" if usd < 0.0001 else f"${usd:.4f}"
+    if usd >= 0.01 or not usd:
+        return f"${usd:.2f}"
+    return f"${usd:.4f}" if usd >= 0.0001 else "under $0.0001"
 
 
 def tokens_text(count: int) -> str:

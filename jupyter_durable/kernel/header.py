@@ -146,10 +146,6 @@ def parse(text: str) -> Header:
         )
     _refuse_contradictions(given, names)
     values = {FLAGS[flag].field: value for flag, value in given.items()}
-    if "budget" in values:
-        from jupyter_durable.engine.budget import parse_budget
-
-        parse_budget(values["budget"])
     return Header(names[0] if names else "", Flags(**values))
 
 
@@ -199,7 +195,7 @@ def _flag(token: str, rest: list[str], given: dict[str, Any]) -> None:
         return
     if not equals:
         value = rest.pop(0) if rest and not rest[0].startswith(("--", "# ")) else ""
-    if rule.units and rest and rest[0].rstrip(",") in rule.units:
+    while rule.units and rest and (value.endswith(",") or rest[0].rstrip(",") in rule.units):
         value = f"{value} {rest.pop(0)}"
     value = _unquoted(value)
     if not value:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
 
+import openai
 import pytest
 
 from jupyter_durable import durable, errors, step
@@ -135,6 +137,26 @@ def test_a_refused_call_costs_nothing(run, ask, provider, requests_made):
     assert requests_made() == 2
 
 
-def test_what_is_no_budget_is_refused_before_anything_runs(run):
-    with pytest.raises(errors.UsageError, match="is no budget"), run(budget="plenty"):
-        pytest.fail("nothing may run")
+@pytest.mark.usefixtures("priced")
+async def test_a_stop_beside_calls_that_are_on_their_way_leaves_the_run_intact(run, provider, requests_made):
+    async with openai.AsyncOpenAI(base_url=f"{provider.url}/v1", api_key="sk-test-1", max_retries=0) as client:
+
+        def asked(n):
+            message = {"role": "user", "content": str(n)}
+            return client.chat.completions.create(model="gpt-4o-mini", messages=[message], max_tokens=100)
+
+        with pytest.raises(errors.BudgetExceeded):
+            async with run(budget="0.6usd"):
+                await asyncio.gather(*map(asked, range(6)))
+        async with run(budget="60usd"):
+            answers = await asyncio.gather(*map(asked, range(6)))
+
+    assert len({answer.id for answer in answers}) == 6
+    assert requests_made() <= 6 + 3  # what was on its way is in doubt, and asked once more
+
+
+def test_a_run_with_a_budget_that_is_none_takes_nothing_up(run):
+    with pytest.raises(errors.UsageError, match="is no budget"):
+        run(budget="plenty")
+    with run() as begun:
+        assert begun.execution.header.branch_name == "main"

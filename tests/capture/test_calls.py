@@ -434,3 +434,32 @@ async def test_an_asynchronous_transport_that_answers_at_once_is_captured(run):
         assert await ask_it() == first
 
     assert len(asked) == 1
+
+
+async def test_a_call_that_was_on_its_way_when_the_cell_failed_is_in_doubt_and_asked_again(
+    run, provider, requests_made, tmp_path
+):
+    provider.desk.hold(1)
+    failing = [True, False]
+
+    @step(key=lambda: "fails")
+    async def fails():
+        if failing.pop(0):
+            await asyncio.to_thread(provider.desk.wait_open, 1)
+            raise Boom
+
+    async with openai.AsyncOpenAI(base_url=f"{provider.url}/v1", api_key="sk-test-1", max_retries=0) as client:
+
+        def asked():
+            message = {"role": "user", "content": "hello"}
+            return client.chat.completions.create(model="gpt-4o-mini", messages=[message])
+
+        with pytest.raises(Boom):
+            async with run():
+                await asyncio.gather(asked(), fails())
+        provider.desk.release()
+        async with run():
+            answer, _ = await asyncio.gather(asked(), fails())
+
+    assert answer.choices[0].message.content
+    assert requests_made() == 2

@@ -138,3 +138,25 @@ def test_the_first_statement_that_does_not_compile_is_named():
     broken = first_error(ast.parse("x = 1\nreturn x\nbreak"), "<cell>", flags)
     assert broken is not None
     assert broken.body[0].lineno == 2
+
+
+@pytest.mark.parametrize(
+    ("text", "budget"),
+    [
+        ("report --budget 2usd", "2usd"),
+        ("report --budget 50k tokens --fresh", "50k tokens"),
+        ("report --budget 2usd, 40 steps", "2usd, 40 steps"),
+        ("--budget=$0.50 report", "$0.50"),
+        ("--budget '1.5m tokens' report", "1.5m tokens"),
+    ],
+)
+def test_a_budget_is_read_with_its_unit(text, budget):
+    header = parse(text)
+
+    assert header.flags.budget == budget
+    assert header.name == "report"
+
+
+def test_what_is_no_budget_is_refused():
+    with pytest.raises(UsageError, match="is no budget"):
+        parse("report --budget plenty")
