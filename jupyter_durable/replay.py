@@ -193,8 +193,9 @@ class Replay:
             errors.NondeterminismError,
             f"Code and inputs are as recorded, and still the cell asks for something else{where}: recorded is "
             f"{first.label[:-1]}, {state_of(first)}), asked is {asked}. Nothing was executed.{self._likely()} Put what "
-            f"may differ from run to run into a step, or use `durable.now()`, `durable.random()`, `durable.uuid()`. Then "
-            f"run the cell again; `--from {first.begun}` goes on from here on a new branch, `--fresh` starts again.",
+            f"may differ from run to run into a step, or use `durable.now()`, `durable.random()`, `durable.uuid()`. "
+            f"Then run the cell again; `--from {first.begun}` goes on from here on a new branch, `--fresh` starts "
+            f"again.",
             named,
         )
 

@@ -431,3 +431,14 @@ def test_totals_say_only_what_there_is():
         "run · main-2 · 1 replayed, 1 again, 1 reused if asked the same · $0.50 saved · "
         "1 call of unknown use to buy at least · $0.25 more at most"
     )
+
+
+def test_what_a_completed_branch_did_not_take_over_of_its_origin_is_not_bought(story):
+    branch = Story()
+    branch.model()
+    branch.end()
+
+    made = plan(branch.history, source=story.history, before=set())
+
+    assert said(made) == ["replay"]
+    assert (cost(made.at_least), cost(made.at_most_more)) == (0, 0)

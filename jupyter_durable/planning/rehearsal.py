@@ -61,7 +61,8 @@ class Rehearsal:
         self._index(own)
         for entry in ordered(own):
             self._meet(own, entry, sure=True)
-        if source is not None and not self.reason:
+        if source is not None and not self.reason and not own.completed_branch():
+            # What a completed branch did not take over of its origin, the cell does not ask for.
             self._index(source)
             waiting = [entry for entry in ordered(source) if not self._replay.match.is_served(entry)]
             bodies = set(self._bodies)
