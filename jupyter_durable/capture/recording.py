@@ -12,6 +12,7 @@ import msgspec
 from jupyter_durable import clock, errors
 from jupyter_durable.call import Call
 from jupyter_durable.capture import answers, outgoing
+from jupyter_durable.capture.guarded import Guarded
 from jupyter_durable.capture.prices import priced
 from jupyter_durable.capture.providers.base import Answer, Api, Ask
 from jupyter_durable.capture.purse import NOTHING, Reserved
@@ -50,7 +51,7 @@ class Recording:
 
     def __init__(self, frame: Frame, api: Api, ask: Ask) -> None:
         self.ask = ask
-        self.api = api
+        self.api = Guarded(api)
         self.execution: Execution = frame.execution
         self.secrets = outgoing.secrets_of(ask)
         self.is_of_loop = threading.get_ident() == self.execution.thread
@@ -187,6 +188,8 @@ class Recording:
         hidden = self._filter.hidden if self._filter is not None else []
         answer = Answer(self._status, self._response_headers, b"".join([*self._chunks, *hidden]), complete)
         usage = priced(self.api.usage(self.ask, answer))
+        for problem in self.api.problems:
+            self._state.say_once(problem, attempt.seq, problem)
         self._settle(usage)
         attempt.billed(usage)
 

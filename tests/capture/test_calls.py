@@ -463,3 +463,36 @@ async def test_a_call_that_was_on_its_way_when_the_cell_failed_is_in_doubt_and_a
 
     assert answer.choices[0].message.content
     assert requests_made() == 2
+
+
+def test_an_api_that_cannot_read_a_call_does_not_break_it(run, tmp_path, provider):
+    """A plugin with faults, or an answer of a shape that nobody has seen: the call is recorded, its use unknown."""
+    import httpx2
+
+    from jupyter_durable.capture.providers import finding
+    from jupyter_durable.capture.providers.base import Api
+    from jupyter_durable.log.query import connect
+
+    class Broken(Api):
+        name = "broken"
+
+        def recognises(self, ask):
+            return ask.path == "/plain"
+
+        def is_pure(self, ask):
+            raise KeyError("shape")
+
+        most_output = streams = model = provider_of = usage = is_over = is_pure
+
+    finding.add(Broken())
+    try:
+        with run() as begun, httpx2.Client() as http:
+            first = http.post(f"{provider.url}/plain", json={"q": 1}).text
+        with run(), httpx2.Client() as http:
+            assert http.post(f"{provider.url}/plain", json={"q": 1}).text == first
+    finally:
+        finding.forget()
+
+    assert any("the use of a call of `broken` could not be told" in said for said in begun.execution.stats.notices)
+    with connect(tmp_path / "log") as log:
+        assert log.sql("SELECT name, input, output FROM llm_calls").fetchall() == [("broken", None, None)]
