@@ -6,7 +6,8 @@ over all of them, which stands in the stub that its journal left.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -117,6 +118,34 @@ def read_one(directory: Path, entry: Entry, seq: int) -> Recorded:
     if len(rows) != 1:
         raise _changed(directory, entry, f"event {seq} is missing")
     return _recorded(rows[0])
+
+
+@contextmanager
+def one_by_one(directory: Path) -> Iterator[Callable[[str, int], Recorded]]:
+    """Reads single events of folded executions, not verified, over one connection: opened when the first is asked for.
+
+    The function that it yields takes execution and seq. It raises `LogDamaged` where there is no such event, and what
+    opening the database raises.
+    """
+    connection: duckdb.DuckDBPyConnection | None = None
+
+    def read(execution: str, seq: int) -> Recorded:
+        nonlocal connection
+        connection = connection or _open(directory)
+        with database.reading(directory):
+            rows = connection.execute(_SELECT + "= ?", [execution, seq]).fetchall()
+        if len(rows) != 1:
+            path = database.path_of(directory)
+            raise LogDamaged(
+                f"{path} does not hold event {seq} of execution {execution}.", file=str(path), line=0, readable=0
+            )
+        return _recorded(rows[0])
+
+    try:
+        yield read
+    finally:
+        if connection is not None:
+            connection.close()
 
 
 def _open(directory: Path) -> duckdb.DuckDBPyConnection:

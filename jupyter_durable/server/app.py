@@ -1,0 +1,46 @@
+"""The extension as Jupyter Server loads it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from jupyter_events import EventLogger
+from jupyter_server.extension.application import ExtensionApp
+
+from jupyter_durable.server.handling import Desk
+from jupyter_durable.server.logs import Logs
+from jupyter_durable.server.routes import ROUTES
+from jupyter_durable.server.shapes import Hint
+from jupyter_durable.server.watching import SCHEMA, SCHEMA_ID, Watcher, data_of
+
+
+class DurableApp(ExtensionApp):
+    """REST and hints for the panel. Nothing watches or reads before somebody asks."""
+
+    name = "jupyter_durable"
+    description = "Durable runs: look at them, compare, query, decide."
+    desk: Desk
+
+    def initialize_handlers(self) -> None:
+        """Add the routes; `ExtensionApp` puts the base URL in front."""
+        logs = Logs()
+        self._bus().register_event_schema(SCHEMA)
+        self.desk = Desk(Watcher(logs, self._emit), logs)
+        self.handlers.extend((route.pattern, route.handler, {"desk": self.desk}) for route in ROUTES)
+
+    def _bus(self) -> EventLogger:
+        assert self.serverapp is not None
+        assert self.serverapp.event_logger is not None
+        return self.serverapp.event_logger
+
+    def _emit(self, hint: Hint) -> None:
+        self._bus().emit(schema_id=SCHEMA_ID, data=data_of(hint))
+
+    async def stop_extension(self) -> None:
+        """Cancel the watcher and let the threads go."""
+        await self.desk.close()
+
+
+def _jupyter_server_extension_points() -> list[dict[str, Any]]:
+    """What Jupyter Server asks `jupyter_durable` for."""
+    return [{"module": "jupyter_durable.server.app", "app": DurableApp}]

@@ -1,0 +1,59 @@
+"""What a person says about steps, written down by the words of `client`, signed with the name of the server's user."""
+
+from __future__ import annotations
+
+from jupyter_durable import client
+from jupyter_durable.server.logs import LogView, branches_of, newest_of, records_of
+from jupyter_durable.server.place import NotHere
+from jupyter_durable.server.shapes import DecideQuestion, Done, SettleQuestion
+
+_DECIDED = {
+    "all": "Finished steps keep their recorded results.",
+    "pure": "Pure steps keep their recorded results, all others are executed again.",
+    "none": "Finished steps are executed again.",
+}
+
+
+def decide(view: LogView, question: DecideQuestion, by: str) -> Done:
+    """Answer to POST decide.
+
+    Raises:
+        BranchBusy: the branch is running right now.
+    """
+    records_of(view.look(), question.run)
+    branch = client.decide(view.log, question.run, question.reuse, by)
+    return Done(
+        log=view.name,
+        run=question.run,
+        branch=branch.branch,
+        branch_name=branch.name,
+        by=by,
+        message=f"{_DECIDED[question.reuse]} Run the cell again to go on.",
+    )
+
+
+def settle(view: LogView, question: SettleQuestion, by: str) -> Done:
+    """Answer to POST settle.
+
+    Raises:
+        BranchBusy: the branch is running right now.
+        UsageError: the step needs no settlement.
+    """
+    records = records_of(view.look(), question.run)
+    branches = branches_of(records)
+    branch = newest_of(branches, records)
+    if question.branch:
+        found = next((b for b in branches if question.branch in {b.branch, b.name}), None)
+        if found is None:
+            raise NotHere("The run has no such branch.")
+        branch = found
+    step = client.settle(view.log, question.run, question.step, question.choice, question.value, by, branch.branch)
+    then = "will be executed again" if question.choice == "rerun" else f"counts as {step.status.replace('_', ' ')}"
+    return Done(
+        log=view.name,
+        run=question.run,
+        branch=branch.branch,
+        branch_name=branch.name,
+        by=by,
+        message=f"Step {step.name} ({step.number}) {then}. Run the cell again to go on.",
+    )

@@ -1,0 +1,174 @@
+"""Runs, branches and executions as shapes: made of first and last lines alone, so a listing is quick."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from jupyter_durable.branches import BranchView
+from jupyter_durable.branches import Execution as Seen
+from jupyter_durable.event_data import ErrorInfo
+from jupyter_durable.log.base import ExecutionRecord
+from jupyter_durable.log.listing import Listing
+from jupyter_durable.server.logs import LogView, branches_of, newest_of, pid_of, records_of
+from jupyter_durable.server.place import Place
+from jupyter_durable.server.shapes import (
+    BranchItem,
+    ExecutionItem,
+    Failure,
+    OriginItem,
+    RunDetail,
+    RunItem,
+    Runs,
+    RunStatus,
+)
+
+_MESSAGE = 1000
+
+
+def runs(view: LogView | None, place: Place) -> Runs:
+    """Answer to GET runs."""
+    if view is None:
+        return Runs(log=str(place.log), exists=False, runs=[], unreadable=[])
+    listing = view.look()
+    found: dict[str, list[ExecutionRecord]] = {}
+    for record in listing.records():
+        found.setdefault(record.header.run, []).append(record)
+    here = _Here(place, listing)
+    items = [run_item(records, here) for records in found.values()]
+    return Runs(
+        log=view.name,
+        exists=True,
+        runs=sorted(items, key=lambda item: -item.started),
+        unreadable=[str(error) for error in listing.errors.values()],
+    )
+
+
+def run(view: LogView, place: Place, run_id: str) -> RunDetail:
+    """Answer to GET runs/RUN."""
+    listing = view.look()
+    records = records_of(listing, run_id)
+    branches = branches_of(records)
+    return RunDetail(
+        log=view.name,
+        run=run_item(records, _Here(place, listing)),
+        branches=[branch_item(branch, branches, records) for branch in branches],
+        executions=[_execution(record, view) for record in records],
+    )
+
+
+class _Here:
+    """Whether a run is one of the notebook that is asked about: by its path, or by the id that its path had last."""
+
+    def __init__(self, place: Place, listing: Listing) -> None:
+        self._file = "" if place.file is None else os.path.realpath(place.file)
+        self._known: dict[str, bool] = {}
+        # Runs from before a rename have the old path; the notebook's id binds them to the new one.
+        self._ids = {
+            entry.header.notebook
+            for entry in listing.entries.values()
+            if entry.header.notebook and self._is(entry.header.path)
+        }
+
+    def _is(self, path: str) -> bool:
+        found = self._known.get(path)
+        if found is None:
+            try:
+                found = bool(path) and os.path.realpath(Path(path)) == self._file
+            except (OSError, ValueError):
+                found = False
+            self._known[path] = found
+        return found
+
+    def __call__(self, record: ExecutionRecord) -> bool:
+        if not self._file:
+            return False
+        return self._is(record.header.path) or record.header.notebook in self._ids
+
+
+def run_item(records: list[ExecutionRecord], here: _Here) -> RunItem:
+    """One run, from its executions."""
+    branches = branches_of(records)
+    branch = newest_of(branches, records)
+    by_id = {record.header.execution: record for record in records}
+    newest = by_id[branch.newest.header.execution]
+    header, outcome = newest.header, newest.outcome
+    return RunItem(
+        run=header.run,
+        name=header.name,
+        status=run_status(branch.newest),
+        branch=branch.branch,
+        branch_name=branch.name,
+        branches=len(branches),
+        executions=len(records),
+        replayed=None if outcome is None else outcome.replayed,
+        live=None if outcome is None else outcome.live,
+        started=newest.started,
+        ended=newest.ended,
+        head=max(by_id[each.header.execution].last.seq for each in branch.executions),
+        notebook=header.path,
+        here=any(here(record) for record in records),
+        cell=header.cell,
+        error=_failure(None if outcome is None else outcome.error),
+    )
+
+
+def run_status(execution: Seen) -> RunStatus:
+    """How a run stands, from its newest execution."""
+    word = _status(execution)
+    return "stopped" if word == "decided" else word
+
+
+def _status(execution: Seen) -> RunStatus:
+    if execution.running:
+        return "running"
+    return "interrupted" if execution.outcome is None else execution.outcome.status
+
+
+def branch_item(branch: BranchView, branches: list[BranchView], records: list[ExecutionRecord]) -> BranchItem:
+    """One branch."""
+    by_id = {record.header.execution: record for record in records}
+    names = {each.branch: each.name for each in branches}
+    origin = branch.first.origin
+    mine = [by_id[each.header.execution] for each in branch.executions]
+    return BranchItem(
+        branch=branch.branch,
+        name=branch.name,
+        status=run_status(branch.newest),
+        executions=len(mine),
+        started=mine[0].started,
+        ended=by_id[branch.newest.header.execution].ended,
+        head=max(record.last.seq for record in mine),
+        origin=None
+        if origin is None
+        else OriginItem(branch=origin.branch, name=names.get(origin.branch, origin.branch), seq=origin.seq),
+        source=branch.newest.header.source,
+    )
+
+
+def _execution(record: ExecutionRecord, view: LogView) -> ExecutionItem:
+    header, outcome = record.header, record.outcome
+    return ExecutionItem(
+        execution=header.execution,
+        branch=header.branch,
+        branch_name=header.branch_name,
+        purpose=header.purpose,
+        status=_status(Seen(header, outcome, record.running)),
+        started=record.started,
+        ended=record.ended,
+        replayed=None if outcome is None else outcome.replayed,
+        live=None if outcome is None else outcome.live,
+        pid=pid_of(view, record),
+        host=header.host,
+        python=header.python,
+        flags=header.flags,
+        cell=header.cell,
+        durability=header.durability,
+        error=_failure(None if outcome is None else outcome.error),
+        torn=record.torn,
+        folded=record.folded,
+    )
+
+
+def _failure(error: ErrorInfo | None) -> Failure | None:
+    return None if error is None else Failure(type=error.type, message=error.message[:_MESSAGE])
