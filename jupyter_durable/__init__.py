@@ -20,6 +20,8 @@ _WHERE = {
     "connect": "jupyter_durable.client",
     "load_ipython_extension": "jupyter_durable.kernel.extension",
     "unload_ipython_extension": "jupyter_durable.kernel.extension",
+    # Jupyter Server asks by this name.
+    "_jupyter_server_extension_points": "jupyter_durable.server.app",
 }
 
 
