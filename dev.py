@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
-"""Everything a developer does here, as seven words: ``python3 dev.py WORD [ARGUMENTS]``.
+"""Everything a developer does here, as eight words: ``python3 dev.py WORD [ARGUMENTS]``.
 
     demo    run the main job: kill a kernel in the middle of a notebook, resume it, and compare the bills
     fmt     format the code and repair what ruff can repair
     check   formatting, lint, types, and the architecture and public-name tests
     test    the whole test suite, on two processes
     docs    doctests, notebooks, and every command and example of README and docs
+    panel   build the panel of JupyterLab and Notebook 7, or run a script of labextension/package.json
     bench   the benchmarks, side by side with peers
     all     everything that must pass before a change is merged: check and the whole suite
 
@@ -41,6 +42,7 @@ EXTRAS = {
     "check": {"demo", "test", "sdks"},
     "test": {"demo", "test", "sdks"},
     "docs": {"demo", "test", "sdks"},
+    "panel": {"panel"},
     "bench": {"demo", "test", "bench"},
     "all": {"demo", "test", "sdks"},
 }
@@ -170,7 +172,10 @@ def prepare(word: str) -> None:
     STAMP.unlink(missing_ok=True)
     say(f"== environment: installing the package with its extras {', '.join(sorted(extras))} (takes a minute or two)")
     install = [str(PYTHON), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
-    if subprocess.run([*install, "-e", f".[{','.join(sorted(extras))}]"], cwd=ROOT, check=False).returncode:
+    # The panel is a part of its own here: somebody who tests the Python code does not wait for Node and its packages.
+    environment = {**os.environ, "JUPYTER_DURABLE_PANEL": "skip"}
+    command = [*install, "-e", f".[{','.join(sorted(extras))}]"]
+    if subprocess.run(command, cwd=ROOT, env=environment, check=False).returncode:
         raise Failed("The package could not be installed; pip says above why. Is there a network, or a package index?")
     STAMP.write_text(json.dumps(stamp_of(version, extras), indent=1) + "\n", encoding="utf-8")
     say(f"== environment: ready in {time.monotonic() - began:.1f} s")
@@ -206,6 +211,8 @@ def parts_of(word: str, arguments: list[str]) -> list[tuple[str, list[str]]]:
         return [("tests", [*pytest, *parallel, *arguments])]
     if word == "docs":
         return [("docs", [*pytest, *parallel, *DOCUMENTS, *arguments])]
+    if word == "panel":
+        return [("panel", [python, "hatch_build.py", *arguments])]
     if word == "bench":
         if not (ROOT / "benchmarks" / "__main__.py").exists():
             raise Failed("There are no benchmarks yet: benchmarks/__main__.py is missing.")

@@ -25,6 +25,11 @@ _WHERE = {
 }
 
 
+def _jupyter_labextension_paths() -> list[dict[str, str]]:
+    """Where the built panel lies; Jupyter asks by this name."""
+    return [{"src": "labextension", "dest": "jupyter-durable"}]
+
+
 def __getattr__(name: str) -> Any:
     from importlib import import_module
 

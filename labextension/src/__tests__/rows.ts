@@ -1,0 +1,64 @@
+/** Rows and pages to test with. */
+import type { IPage, IStepRow } from '../shapes';
+
+export function row(number: number, other: Partial<IStepRow> = {}): IStepRow {
+  return {
+    number,
+    changed: number,
+    name: 'ask',
+    label: 'ask',
+    kind: 'step',
+    status: 'completed',
+    scope: '',
+    parent: null,
+    cell: 'c',
+    line: 0,
+    execution: 'x1',
+    started: number,
+    ended: number + 1,
+    seconds: 1,
+    attempts: 1,
+    why: '',
+    error: null,
+    usage: null,
+    saved: null,
+    outputs: 0,
+    notices: 0,
+    ...other
+  };
+}
+
+export function page(rows: IStepRow[], other: Partial<IPage> = {}): IPage {
+  return {
+    format: 1,
+    log: '/log',
+    run: 'r',
+    branch: 'r.1',
+    branch_name: 'main',
+    rows,
+    next: rows.length,
+    epoch: '',
+    reset: false,
+    more: false,
+    head: 0,
+    running: '',
+    newest: 'x9',
+    newest_status: 'completed',
+    totals: {
+      steps: rows.length,
+      by_status: {},
+      calls: 0,
+      tokens: 0,
+      cost: 0,
+      unpriced: 0,
+      unknown: 0,
+      replayed_calls: 0,
+      replayed_tokens: 0,
+      replayed_cost: 0
+    },
+    notices: [],
+    untrusted: '',
+    damaged: '',
+    ...other
+  };
+}

@@ -1,0 +1,77 @@
+/** The routes of the server extension, one function each. What they mean: `jupyter_durable/server/__init__.py`. */
+import type { ServerConnection } from '@jupyterlab/services';
+import { request } from './request';
+import type {
+  By,
+  IAbout,
+  IBill,
+  IDecideQuestion,
+  IDiff,
+  IDone,
+  IPage,
+  IRunDetail,
+  IRuns,
+  ISettleQuestion,
+  ISqlAnswer,
+  IStepDetail
+} from './shapes';
+
+/** The log of one notebook. */
+export class Api {
+  /**
+   * @param settings - of the server
+   * @param notebook - the server's path of the notebook
+   */
+  constructor(
+    private readonly settings: ServerConnection.ISettings,
+    readonly notebook: string
+  ) {}
+
+  about(): Promise<IAbout> {
+    return this.get(['about']);
+  }
+
+  runs(): Promise<IRuns> {
+    return this.get(['runs']);
+  }
+
+  run(run: string): Promise<IRunDetail> {
+    return this.get(['runs', run]);
+  }
+
+  steps(run: string, branch: string, after: number, epoch: string, limit: number): Promise<IPage> {
+    return this.get(['runs', run, 'branches', branch, 'steps'], { after, epoch, limit });
+  }
+
+  step(run: string, branch: string, number: number): Promise<IStepDetail> {
+    return this.get(['runs', run, 'branches', branch, 'steps', String(number)]);
+  }
+
+  spend(by: By, run?: string): Promise<IBill> {
+    return this.get(['spend'], { by, run });
+  }
+
+  diff(run: string, a: string, b: string, after: number | undefined, changed: boolean): Promise<IDiff> {
+    return this.get(['diff'], { run, a, b, after, limit: 500, only: changed ? 'changed' : undefined });
+  }
+
+  sql(query: string, limit = 1000): Promise<ISqlAnswer> {
+    return this.post(['sql'], { query, limit });
+  }
+
+  decide(question: IDecideQuestion): Promise<IDone> {
+    return this.post(['decide'], question);
+  }
+
+  settle(question: ISettleQuestion): Promise<IDone> {
+    return this.post(['settle'], question);
+  }
+
+  private get<T>(path: string[], parameters: Record<string, string | number | undefined> = {}): Promise<T> {
+    return request(this.settings, path, { ...parameters, notebook: this.notebook });
+  }
+
+  private post<T>(path: string[], body: unknown): Promise<T> {
+    return request(this.settings, path, { notebook: this.notebook }, body);
+  }
+}

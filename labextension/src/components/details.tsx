@@ -1,0 +1,199 @@
+/** Everything about one step. */
+import * as React from 'react';
+import { type IActions } from '../actions';
+import { duration, moment, sourceText, stepState, usageText } from '../format';
+import { sourceOf, statusOf } from '../model';
+import type { IAttemptView, IStepDetail } from '../shapes';
+import type { Store } from '../store';
+import { Conversation } from './conversation';
+import { kindWord } from './steps';
+import { ErrorBox, Outputs, Value } from './values';
+import { Button, State, useAnswer, useWords } from './words';
+
+interface IDetailsProps {
+  store: Store;
+  actions: IActions;
+  number: number;
+}
+
+export function Details({ store, actions, number }: IDetailsProps): JSX.Element | null {
+  const words = useWords();
+  const row = store.history.rows.get(number);
+  const { api, run, shown } = store;
+  const key = row ? [run, shown, number, row.changed, statusOf(row, store.history)].join('/') : '';
+  const { answer, problem } = useAnswer(api && row ? () => api.step(run, shown, number) : null, key);
+  if (!row) {
+    return null;
+  }
+  const detail = answer?.row.number === number && answer.run === run ? answer : null;
+  const source = sourceOf(row, store.history);
+  const status = statusOf(row, store.history);
+  const used = usageText(row, words);
+  return (
+    <section className="jp-Durable-details" aria-label={words.__('Step %1', row.label)}>
+      <header>
+        <h3>{row.label}</h3>
+        <Button onClick={() => store.chooseStep(null)} label={words.__('Close the details')}>
+          ✕
+        </Button>
+      </header>
+      <div className="jp-Durable-facts">
+        <State state={stepState(status, source, words)} />
+        <span>{words.__('step %1', row.number)}</span>
+        {row.kind !== 'step' && <span>{kindWord(row.kind, words)}</span>}
+        {row.seconds !== null && <span>{duration(row.seconds)}</span>}
+        {used && <span>{used}</span>}
+        <span>{moment(row.started)}</span>
+      </div>
+      <p>{sourceText(row, source, words)}</p>
+      {row.why && source !== 'live' && <p>{words.__('When it was recorded: %1', row.why)}</p>}
+      <div className="jp-Durable-buttons">
+        <Button onClick={() => actions.reveal(row.cell, row.line)}>{words.__('Show cell')}</Button>
+        <Button onClick={() => actions.runFrom(run, number)}>{words.__('Run from here')}</Button>
+        <Button onClick={() => actions.copy(codeOf(store, number))}>{words.__('Copy as code')}</Button>
+      </div>
+      {problem && <div className="jp-Durable-error">{problem}</div>}
+      {(status === 'in_doubt' || status === 'not_stored') && <Settle store={store} number={number} />}
+      {detail ? <Parts detail={detail} /> : !problem && <p>{words.__('Loading …')}</p>}
+    </section>
+  );
+}
+
+/** Python that asks the log for the step; the value itself stays where it is. */
+export function codeOf(store: Store, number: number): string {
+  const run = store.run.replace(/'/g, "''");
+  return [
+    'from jupyter_durable import connect',
+    '',
+    'with connect() as log:',
+    `    step = log.sql("SELECT * FROM steps WHERE run = '${run}' AND number = ${number}").df()`,
+    'step'
+  ].join('\n');
+}
+
+function Parts({ detail }: { detail: IStepDetail }): JSX.Element {
+  const words = useWords();
+  const failures = detail.attempts.filter(attempt => attempt.error).length;
+  return (
+    <>
+      {detail.note && <p className="jp-Durable-note">{detail.note}</p>}
+      {detail.notices.map((notice, i) => (
+        <p key={i} className="jp-Durable-note">
+          {notice.message}
+        </p>
+      ))}
+      {detail.error && (
+        <>
+          <h4>{words.__('Error')}</h4>
+          <ErrorBox error={detail.error} />
+        </>
+      )}
+      {detail.not_stored && (
+        <>
+          <h4>{words.__('The value could not be stored')}</h4>
+          <p>
+            {detail.not_stored.path} ({detail.not_stored.type}): {detail.not_stored.reason}
+          </p>
+          {detail.not_stored.salvage && (
+            <Value value={detail.not_stored.salvage} label={words.__('What was saved of the value')} />
+          )}
+        </>
+      )}
+      {detail.settled && (
+        <p className="jp-Durable-note">
+          {words.__('Settled by %1: %2', detail.settled.by, detail.settled.choice)}
+        </p>
+      )}
+      {detail.adopted_from && (
+        <p className="jp-Durable-note">
+          {words.__(
+            'Recorded first on branch %1',
+            detail.adopted_from.branch_name || detail.adopted_from.execution
+          )}
+        </p>
+      )}
+      {detail.call ? (
+        <>
+          <h4>{words.__('Conversation')}</h4>
+          <Conversation call={detail.call} />
+        </>
+      ) : (
+        detail.value && (
+          <>
+            <h4>{words.__('Result')}</h4>
+            <Value value={detail.value} label={words.__('Result')} />
+          </>
+        )
+      )}
+      {detail.outputs.length > 0 && (
+        <>
+          <h4>{words.__('Output')}</h4>
+          <Outputs outputs={detail.outputs} />
+        </>
+      )}
+      {(detail.attempts.length > 1 || failures > 0) && (
+        <>
+          <h4>{words._n('%1 attempt', '%1 attempts', detail.attempts.length, detail.attempts.length)}</h4>
+          <ol className="jp-Durable-attempts">
+            {detail.attempts.map(attempt => (
+              <Attempt key={attempt.seq} attempt={attempt} />
+            ))}
+          </ol>
+        </>
+      )}
+      <details>
+        <summary>{words.__('For the record')}</summary>
+        <dl className="jp-Durable-record">
+          <dt>{words.__('Arguments (digest)')}</dt>
+          <dd>{detail.digest || '–'}</dd>
+          <dt>{words.__('Code (digest)')}</dt>
+          <dd>{detail.evidence || '–'}</dd>
+          <dt>{words.__('Place')}</dt>
+          <dd>{detail.row.scope || words.__('the cell itself')}</dd>
+          <dt>{words.__('Execution')}</dt>
+          <dd>{detail.row.execution}</dd>
+        </dl>
+      </details>
+    </>
+  );
+}
+
+function Attempt({ attempt }: { attempt: IAttemptView }): JSX.Element {
+  const words = useWords();
+  const took = attempt.ended === null ? '' : duration(attempt.ended - attempt.started);
+  return (
+    <li>
+      {[attempt.status.replace('_', ' '), took, moment(attempt.started)].filter(Boolean).join(' · ')}
+      {attempt.retry_in > 0 && ` · ${words.__('again after %1', duration(attempt.retry_in))}`}
+      {attempt.error && <ErrorBox error={attempt.error} />}
+    </li>
+  );
+}
+
+/** What a person says about a step whose end is not known, or whose value was not stored. */
+function Settle({ store, number }: { store: Store; number: number }): JSX.Element {
+  const words = useWords();
+  const [said, setSaid] = React.useState('');
+  const settle = (choice: 'rerun' | 'fail'): void => {
+    const question = { run: store.run, step: number, choice, value: null, branch: store.shown };
+    store.api?.settle(question).then(
+      done => {
+        setSaid(done.message);
+        void store.refresh();
+      },
+      reason => setSaid(reason instanceof Error ? reason.message : String(reason))
+    );
+  };
+  return (
+    <div className="jp-Durable-settle">
+      <p>
+        {words.__('Nobody knows how it ended. If its effect must not happen twice, look before you decide.')}
+      </p>
+      <div className="jp-Durable-buttons">
+        <Button onClick={() => settle('rerun')}>{words.__('Run it again')}</Button>
+        <Button onClick={() => settle('fail')}>{words.__('It failed')}</Button>
+      </div>
+      {said && <p role="status">{said}</p>}
+    </div>
+  );
+}

@@ -1,0 +1,207 @@
+/** The steps of a branch: filter, tree, and the details of the chosen one. */
+import * as React from 'react';
+import {
+  EVERYTHING,
+  flatten,
+  type IFilter,
+  type IHistory,
+  type ILine,
+  isFiltered,
+  sourceOf,
+  statusOf
+} from '../model';
+import { duration, stepState, usageText } from '../format';
+import type { StepStatus } from '../shapes';
+import type { IActions } from '../actions';
+import type { Store } from '../store';
+import { Details } from './details';
+import { Tree } from './tree';
+import { Face, State, useWords } from './words';
+
+interface IStepsProps {
+  store: Store;
+  actions: IActions;
+  /** How a cell is called, such as `Cell [3]`. */
+  cellName: (cell: string) => string;
+}
+
+/** The quick choices of the filter, beside free text. */
+type Only = 'all' | 'live' | 'failed' | 'doubt' | 'running' | 'model';
+
+function filterOf(text: string, only: Only): IFilter {
+  const statuses: Partial<Record<Only, StepStatus[]>> = {
+    failed: ['failed', 'not_stored'],
+    doubt: ['in_doubt'],
+    running: ['running']
+  };
+  return {
+    ...EVERYTHING,
+    text,
+    statuses: statuses[only] ?? [],
+    kinds: only === 'model' ? ['model'] : [],
+    live: only === 'live'
+  };
+}
+
+export function Steps({ store, actions, cellName }: IStepsProps): JSX.Element {
+  const words = useWords();
+  const [text, setText] = React.useState('');
+  const [only, setOnly] = React.useState<Only>('all');
+  const [collapsed, setCollapsed] = React.useState<ReadonlySet<string>>(new Set());
+  const search = React.useRef<HTMLInputElement>(null);
+  const history = store.history;
+  const filter = React.useMemo(() => filterOf(text, only), [text, only]);
+  const lines = React.useMemo(
+    () => flatten(history, filter, collapsed),
+    [history.version, history.rows, filter, collapsed]
+  );
+  const toggle = (line: ILine, expanded: boolean): void => {
+    const next = new Set(collapsed);
+    if (expanded) {
+      next.delete(line.key);
+    } else {
+      next.add(line.key);
+    }
+    setCollapsed(next);
+  };
+  const chosen = store.step === null ? null : `s${store.step}`;
+  const hits = lines.filter(line => line.row && !line.faint).length;
+
+  return (
+    <div className="jp-Durable-steps">
+      <div className="jp-Durable-filter" role="search">
+        <input
+          ref={search}
+          type="search"
+          className="jp-mod-styled"
+          placeholder={words.__('Filter steps')}
+          aria-label={words.__('Filter steps by name, model, reason or error')}
+          value={text}
+          onChange={event => setText(event.target.value)}
+          onKeyDown={event => {
+            if (event.key === 'Escape' && text) {
+              event.stopPropagation();
+              setText('');
+            }
+          }}
+        />
+        <select
+          className="jp-mod-styled"
+          aria-label={words.__('Show only')}
+          value={only}
+          onChange={event => setOnly(event.target.value as Only)}
+        >
+          <option value="all">{words.__('all')}</option>
+          <option value="live">{words.__('new this run')}</option>
+          <option value="failed">{words.__('failed')}</option>
+          <option value="doubt">{words.__('in doubt')}</option>
+          <option value="running">{words.__('running')}</option>
+          <option value="model">{words.__('model calls')}</option>
+        </select>
+      </div>
+      {lines.length === 0 ? (
+        <NoSteps whole={store.whole} filtered={isFiltered(filter)} />
+      ) : (
+        <Tree
+          lines={lines}
+          label={words.__('Steps of %1', store.item?.name ?? '')}
+          selected={chosen}
+          draw={line => <Line line={line} history={history} cellName={cellName} />}
+          name={line => lineName(line, history, words, cellName)}
+          onSelect={line => {
+            store.chooseStep(line.row?.number ?? null);
+            actions.reveal(line.cell, line.row?.line ?? 0);
+          }}
+          onOpen={line => {
+            if (line.row) {
+              store.chooseStep(line.row.number);
+            } else {
+              actions.reveal(line.cell, 0);
+            }
+          }}
+          onToggle={toggle}
+          onFilter={() => search.current?.focus()}
+          onLeave={actions.leave}
+        />
+      )}
+      {isFiltered(filter) && (
+        <div className="jp-Durable-note" role="status">
+          {words._n('%1 step matches', '%1 steps match', hits, hits)}
+        </div>
+      )}
+      {store.step !== null && <Details store={store} actions={actions} number={store.step} />}
+    </div>
+  );
+}
+
+function NoSteps({ whole, filtered }: { whole: boolean; filtered: boolean }): JSX.Element {
+  const words = useWords();
+  if (!whole) {
+    return <Face title={words.__('Loading steps …')} />;
+  }
+  return filtered ? (
+    <Face title={words.__('No step matches the filter.')} />
+  ) : (
+    <Face title={words.__('No step yet.')}>
+      <p>{words.__('Functions with @step and model calls of the cell appear here as they run.')}</p>
+    </Face>
+  );
+}
+
+interface ILineProps {
+  line: ILine;
+  history: IHistory;
+  cellName: (cell: string) => string;
+}
+
+function Line({ line, history, cellName }: ILineProps): JSX.Element {
+  const words = useWords();
+  const row = line.row;
+  if (!row) {
+    return (
+      <>
+        <span className="jp-Durable-label">{cellName(line.cell)}</span>
+        <span className="jp-Durable-meta">{words._n('%1 step', '%1 steps', line.below, line.below)}</span>
+      </>
+    );
+  }
+  return (
+    <>
+      {row.kind !== 'step' && <span className="jp-Durable-kind">{kindWord(row.kind, words)}</span>}
+      <span className="jp-Durable-label">{row.label}</span>
+      <State state={stepState(statusOf(row, history), sourceOf(row, history), words)} />
+      <span className="jp-Durable-meta">
+        {[duration(row.seconds), usageText(row, words)].filter(Boolean).join(' · ')}
+      </span>
+    </>
+  );
+}
+
+export function kindWord(kind: string, words: ReturnType<typeof useWords>): string {
+  switch (kind) {
+    case 'model':
+      return words.__('model');
+    case 'tool':
+      return words.__('tool');
+    default:
+      return kind;
+  }
+}
+
+/** What a screen reader says: all that the line shows, in one sentence. */
+function lineName(
+  line: ILine,
+  history: IHistory,
+  words: ReturnType<typeof useWords>,
+  cellName: (cell: string) => string
+): string {
+  const row = line.row;
+  if (!row) {
+    return [cellName(line.cell), words._n('%1 step', '%1 steps', line.below, line.below)].join(', ');
+  }
+  const state = stepState(statusOf(row, history), sourceOf(row, history), words);
+  const kind = row.kind === 'step' ? '' : kindWord(row.kind, words);
+  return [row.label, kind, state.word, duration(row.seconds), usageText(row, words)]
+    .filter(Boolean)
+    .join(', ');
+}

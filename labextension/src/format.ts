@@ -1,0 +1,134 @@
+/** Numbers and states as people read them. Pure; sentences come from the translator that is handed in. */
+import type { IRunItem, IStepRow, RunStatus, StepStatus } from './shapes';
+import type { Source } from './model';
+
+/** As much of JupyterLab's translator as is needed here. */
+export interface IWords {
+  __(text: string, ...values: unknown[]): string;
+  _n(one: string, many: string, count: number, ...values: unknown[]): string;
+}
+
+export function duration(seconds: number | null): string {
+  if (seconds === null) {
+    return '';
+  }
+  if (seconds < 1) {
+    return `${Math.round(seconds * 1000)} ms`;
+  }
+  if (seconds < 60) {
+    return `${seconds.toFixed(1)} s`;
+  }
+  const minutes = Math.floor(Math.round(seconds) / 60);
+  return minutes < 60
+    ? `${minutes} min ${Math.round(seconds) % 60} s`
+    : `${Math.floor(minutes / 60)} h ${minutes % 60} min`;
+}
+
+/** Dollars: two digits, more where two would say nothing. */
+export function money(dollars: number): string {
+  if (dollars === 0 || dollars >= 0.01) {
+    return `$${dollars.toFixed(2)}`;
+  }
+  return dollars < 0.0001 ? '<$0.0001' : `$${dollars.toFixed(4)}`;
+}
+
+export function count(n: number): string {
+  if (n < 10_000) {
+    return String(n);
+  }
+  return n < 1_000_000 ? `${(n / 1000).toFixed(n < 100_000 ? 1 : 0)}k` : `${(n / 1_000_000).toFixed(1)}M`;
+}
+
+export function bytes(n: number): string {
+  if (n < 1024) {
+    return `${n} B`;
+  }
+  return n < 1024 * 1024 ? `${(n / 1024).toFixed(1)} KiB` : `${(n / 1024 / 1024).toFixed(1)} MiB`;
+}
+
+export function moment(seconds: number): string {
+  return new Date(seconds * 1000).toLocaleString(undefined, { dateStyle: 'short', timeStyle: 'medium' });
+}
+
+/** Tokens and money of a row, short; empty where nothing is known. */
+export function usageText(row: IStepRow, words: IWords): string {
+  const usage = row.usage ?? row.saved;
+  if (!usage) {
+    return '';
+  }
+  const tokens =
+    usage.input === null && usage.output === null ? null : (usage.input ?? 0) + (usage.output ?? 0);
+  const told = tokens === null ? [] : [words.__('%1 tok', count(tokens))];
+  return [...told, ...(usage.cost === null ? [] : [money(usage.cost)])].join(' · ');
+}
+
+/** A state as a sign and a word: the sign is decoration, the word is what is read aloud. */
+export interface IState {
+  sign: string;
+  word: string;
+  /** Ending of the class that gives it its colour. */
+  tone: 'good' | 'busy' | 'bad' | 'warn' | 'calm';
+}
+
+export function stepState(status: StepStatus, source: Source, words: IWords): IState {
+  switch (status) {
+    case 'running':
+      return { sign: '▶', word: words.__('running'), tone: 'busy' };
+    case 'in_doubt':
+      return { sign: '?', word: words.__('in doubt'), tone: 'warn' };
+    case 'failed':
+      return { sign: '✕', word: words.__('failed'), tone: 'bad' };
+    case 'cancelled':
+      return { sign: '–', word: words.__('cancelled'), tone: 'calm' };
+    case 'not_stored':
+      return { sign: '△', word: words.__('value not stored'), tone: 'warn' };
+    case 'adopted':
+      return { sign: '↪', word: words.__('kept'), tone: 'calm' };
+    default:
+      return source === 'replayed'
+        ? { sign: '↻', word: words.__('replayed'), tone: 'calm' }
+        : { sign: '✓', word: source === 'live' ? words.__('new') : words.__('recorded'), tone: 'good' };
+  }
+}
+
+export function runState(status: RunStatus, words: IWords): IState {
+  switch (status) {
+    case 'running':
+      return { sign: '▶', word: words.__('running'), tone: 'busy' };
+    case 'completed':
+      return { sign: '✓', word: words.__('completed'), tone: 'good' };
+    case 'failed':
+      return { sign: '✕', word: words.__('failed'), tone: 'bad' };
+    case 'interrupted':
+      return { sign: '‖', word: words.__('interrupted'), tone: 'warn' };
+    default:
+      return { sign: '△', word: words.__('needs a decision'), tone: 'warn' };
+  }
+}
+
+/** What a person wants to know of a row's source: was it bought just now, and if not, where does it come from? */
+export function sourceText(row: IStepRow, source: Source, words: IWords): string {
+  switch (source) {
+    case 'kept':
+      return words.__('Taken over from another branch; not executed, not paid again.');
+    case 'replayed':
+      return words.__('Came back from the log; not executed, not paid again.');
+    case 'live':
+      return row.why
+        ? words.__('Executed: %1', row.why)
+        : words.__('Executed, because it was not in the log yet.');
+    default:
+      return words.__('Recorded by an earlier execution; running the cell again replays it.');
+  }
+}
+
+/** Runs that running their cells again would bring further. */
+export function isUnfinished(run: IRunItem): boolean {
+  return run.status === 'interrupted' || run.status === 'failed' || run.status === 'stopped';
+}
+
+/** Text of a terminal without its colours. */
+export function plain(text: string): string {
+  // eslint-disable-next-line no-control-regex
+  return text.replace(/\u001b\[[0-9;?]*[ -/]*[@-~]/g, '').replace(/\u001b\][^\u0007]*\u0007/g, '');
+}

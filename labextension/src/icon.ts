@@ -1,0 +1,10 @@
+import { LabIcon } from '@jupyterlab/ui-components';
+
+/** Steps on a line, the last one still open. `jp-icon3` takes the colour of the theme. */
+export const durableIcon = new LabIcon({
+  name: 'jupyter-durable:icon',
+  svgstr:
+    '<svg xmlns="http://www.w3.org/2000/svg" width="16" viewBox="0 0 24 24"><g class="jp-icon3" fill="#616161">' +
+    '<path d="M11 3h2v18h-2z"/><circle cx="12" cy="5" r="3"/><circle cx="12" cy="12" r="3"/>' +
+    '<path d="M12 15.5a3.5 3.5 0 1 0 0 7 3.5 3.5 0 0 0 0-7zm0 2a1.5 1.5 0 1 1 0 3 1.5 1.5 0 0 1 0-3z"/></g></svg>'
+});

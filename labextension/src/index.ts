@@ -1,0 +1,255 @@
+/** The extension: ties store, widgets, commands and notebook together. */
+import { ILayoutRestorer, type JupyterFrontEnd, type JupyterFrontEndPlugin } from '@jupyterlab/application';
+import { Clipboard, ICommandPalette, MainAreaWidget, Notification } from '@jupyterlab/apputils';
+import { INotebookTracker, NotebookActions, type NotebookPanel } from '@jupyterlab/notebook';
+import { ISettingRegistry } from '@jupyterlab/settingregistry';
+import { IStatusBar } from '@jupyterlab/statusbar';
+import { ITranslator, nullTranslator } from '@jupyterlab/translation';
+import type { IActions } from './actions';
+import { Api } from './api';
+import { cellName, mark, reveal } from './cells';
+import { addCommands } from './commands';
+import { watch } from './deaths';
+import { durableIcon } from './icon';
+import { confirm, type IProspect, prospect, prospectText, Ran, resume, runWith } from './resume';
+import { StatusWidget } from './status';
+import { Store } from './store';
+import { CommandIDs, DOMAIN, PLUGIN_ID, type ViewName } from './tokens';
+import { PanelWidget, ViewsWidget } from './widgets';
+
+/** What the settings say; the schema explains each. */
+interface IWishes {
+  stateDots: boolean;
+  notifyAfterKernelDeath: boolean;
+  askBeforeResume: boolean;
+  refreshSeconds: number;
+}
+
+const plugin: JupyterFrontEndPlugin<void> = {
+  id: PLUGIN_ID,
+  description: 'The panel of durable cells: see, resume and compare their steps.',
+  autoStart: true,
+  requires: [INotebookTracker],
+  optional: [ITranslator, ICommandPalette, ISettingRegistry, ILayoutRestorer, IStatusBar],
+  activate
+};
+
+export default plugin;
+
+function activate(
+  app: JupyterFrontEnd,
+  tracker: INotebookTracker,
+  translator: ITranslator | null,
+  palette: ICommandPalette | null,
+  settings: ISettingRegistry | null,
+  restorer: ILayoutRestorer | null,
+  statusBar: IStatusBar | null
+): void {
+  const words = (translator ?? nullTranslator).load(DOMAIN);
+  const store = new Store(app.serviceManager);
+  const ran = new Ran();
+  const wishes: IWishes = {
+    stateDots: true,
+    notifyAfterKernelDeath: true,
+    askBeforeResume: true,
+    refreshSeconds: 2
+  };
+
+  const open = (): void => {
+    app.shell.activateById(panel.id);
+  };
+  const show = async (cell: string, line: number): Promise<void> => {
+    if (tracker.currentWidget) {
+      await reveal(tracker.currentWidget, cell, line);
+    }
+  };
+  const go = async (notebook: NotebookPanel, found: IProspect): Promise<void> => {
+    await resume(notebook, found, ran);
+    await store.refresh();
+  };
+  const ask = async (): Promise<void> => {
+    const notebook = tracker.currentWidget;
+    await store.refresh();
+    if (!notebook || !store.api) {
+      return;
+    }
+    const found = await prospect(notebook, store.api, store.runs?.runs ?? []);
+    if (found.cells.length === 0) {
+      Notification.info(words.__('No durable cell of this notebook waits to be resumed.'), {
+        autoClose: 5000
+      });
+    } else if (!wishes.askBeforeResume || (await confirm(found, words))) {
+      await go(notebook, found);
+    }
+  };
+  const runFlag = async (
+    notebook: NotebookPanel,
+    cell: Parameters<typeof runWith>[1],
+    flag: string
+  ): Promise<void> => {
+    await runWith(notebook, cell, flag);
+    await store.refresh();
+  };
+  const actions: IActions = {
+    reveal: (cell, line) => void show(cell, line),
+    leave: () => {
+      if (tracker.currentWidget) {
+        app.shell.activateById(tracker.currentWidget.id);
+        tracker.currentWidget.content.activate();
+      }
+    },
+    resume: () => void app.commands.execute(CommandIDs.resume),
+    runFresh: run => void app.commands.execute(CommandIDs.fresh, { run }),
+    runFrom: (run, step) => void app.commands.execute(CommandIDs.from, { run, step }),
+    copy: text => {
+      Clipboard.copyToSystem(text);
+      Notification.info(words.__('Copied.'), { autoClose: 2000 });
+    },
+    view: name => void app.commands.execute(CommandIDs.view, { view: name })
+  };
+  const options = {
+    store,
+    actions,
+    words,
+    cellName: (cell: string) => cellName(tracker.currentWidget, cell, words)
+  };
+
+  const panel = new PanelWidget(options);
+  panel.title.icon = durableIcon;
+  panel.title.caption = words.__('Durable cells');
+  app.shell.add(panel, 'right', { rank: 850, type: 'Durable' });
+  restorer?.add(panel, panel.id);
+
+  let views: MainAreaWidget<ViewsWidget> | null = null;
+  const view = (name: ViewName): void => {
+    if (!views || views.isDisposed) {
+      const content = new ViewsWidget(options, name);
+      views = new MainAreaWidget({ content });
+      views.id = 'jupyter-durable-views-area';
+      views.title.label = words.__('Durable cells');
+      views.title.icon = durableIcon;
+      views.title.closable = true;
+      // Notebook 7 has its one notebook in the main area, and no place for another tab there.
+      const notebook7 = app.name !== 'JupyterLab';
+      app.shell.add(views, notebook7 ? 'down' : 'main', { mode: 'split-bottom' });
+    }
+    views.content.present(name);
+    app.shell.activateById(views.id);
+  };
+
+  addCommands(app, palette, {
+    store,
+    tracker,
+    words,
+    open,
+    view,
+    resume: ask,
+    runWith: runFlag,
+    reveal: show
+  });
+
+  const marks = (): void => {
+    const notebook = tracker.currentWidget;
+    if (notebook && store.api?.notebook === pathOf(app, notebook)) {
+      mark(notebook, store.runs?.runs ?? [], wishes.stateDots, words, run => {
+        if (run) {
+          store.choose(run);
+        }
+        open();
+      });
+    }
+  };
+  store.changed.connect(marks);
+
+  const follow = (): void => {
+    const notebook = tracker.currentWidget;
+    // A side bar or a view that takes the focus does not close the notebook.
+    store.setNotebook(notebook ? pathOf(app, notebook) : null);
+    marks();
+  };
+  tracker.currentChanged.connect(follow);
+  tracker.widgetAdded.connect((_, notebook) => {
+    notebook.context.pathChanged.connect(follow);
+    void notebook.context.ready.then(() => {
+      follow();
+      notebook.content.model?.contentChanged.connect(marks);
+    });
+    watch(
+      notebook,
+      () => {
+        ran.forget(notebook);
+        void store.refresh();
+      },
+      () => void offer(notebook)
+    );
+  });
+  follow();
+
+  const offer = async (notebook: NotebookPanel): Promise<void> => {
+    await store.refresh();
+    if (!wishes.notifyAfterKernelDeath || notebook.isDisposed) {
+      return;
+    }
+    // Not the store's: another notebook may be in front by now.
+    const api = new Api(app.serviceManager.serverSettings, pathOf(app, notebook));
+    const runs = await api.runs().catch(() => null);
+    const found = runs && (await prospect(notebook, api, runs.runs).catch(() => null));
+    if (!found || found.cells.length === 0) {
+      return;
+    }
+    const first = found.cells[0]?.run?.run;
+    const fresh = found.cells[0]?.cell;
+    Notification.warning(words.__('The kernel died. %1', prospectText(found, words)), {
+      autoClose: false,
+      actions: [
+        { label: words.__('Resume'), displayType: 'accent', callback: () => void go(notebook, found) },
+        {
+          label: words.__('Review'),
+          callback: () => {
+            if (first && tracker.currentWidget === notebook) {
+              store.choose(first);
+            }
+            open();
+          }
+        },
+        {
+          label: words.__('Start fresh'),
+          displayType: 'warn',
+          callback: () => {
+            if (fresh) {
+              void runFlag(notebook, fresh, '--fresh');
+            }
+          }
+        }
+      ]
+    });
+  };
+
+  NotebookActions.executed.connect((_, { notebook, cell, success }) => {
+    const owner = tracker.find(each => each.content === notebook);
+    if (owner && success) {
+      ran.add(owner, cell.model.id);
+    }
+    void store.refresh();
+  });
+  NotebookActions.executionScheduled.connect(() => void store.refresh());
+
+  if (statusBar) {
+    const item = new StatusWidget(store, words, open);
+    statusBar.registerStatusItem('jupyter-durable:status', { item, align: 'left', rank: 50 });
+  }
+  void settings?.load(PLUGIN_ID).then(loaded => {
+    const read = (): void => {
+      Object.assign(wishes, loaded.composite);
+      store.interval = wishes.refreshSeconds * 1000;
+      marks();
+    };
+    loaded.changed.connect(read);
+    read();
+  });
+}
+
+/** The path of a notebook as the server has it: without the name of a drive in front. */
+function pathOf(app: JupyterFrontEnd, notebook: NotebookPanel): string {
+  return app.serviceManager.contents.localPath(notebook.context.path);
+}

@@ -1,0 +1,44 @@
+/** One word in the status bar: how the durable cells of the notebook stand. */
+import { ReactWidget, UseSignal } from '@jupyterlab/ui-components';
+import * as React from 'react';
+import { type IWords, isUnfinished, money } from './format';
+import type { Store } from './store';
+
+export class StatusWidget extends ReactWidget {
+  constructor(
+    private readonly store: Store,
+    private readonly words: IWords,
+    private readonly open: () => void
+  ) {
+    super();
+    this.addClass('jp-Durable-status');
+  }
+
+  protected override render(): JSX.Element {
+    return <UseSignal signal={this.store.changed}>{() => this.text()}</UseSignal>;
+  }
+
+  private text(): JSX.Element | null {
+    const runs = this.store.runs?.runs.filter(run => run.here) ?? [];
+    if (runs.length === 0) {
+      return null;
+    }
+    const { words } = this;
+    const running = runs.filter(run => run.status === 'running').length;
+    const open = runs.filter(isUnfinished).length;
+    const totals = this.store.history.page?.totals;
+    const parts = [
+      running > 0
+        ? words._n('%1 durable cell running', '%1 durable cells running', running, running)
+        : open > 0
+          ? words._n('%1 durable cell unfinished', '%1 durable cells unfinished', open, open)
+          : words.__('durable: completed'),
+      ...(totals && totals.calls > 0 ? [money(totals.cost)] : [])
+    ];
+    return (
+      <button type="button" title={words.__('Open the panel of durable cells')} onClick={this.open}>
+        {parts.join(' · ')}
+      </button>
+    );
+  }
+}

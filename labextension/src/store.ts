@@ -1,0 +1,247 @@
+/**
+ * What the panel knows of the log of one notebook, kept up to date: the runs, and the history of the chosen branch.
+ *
+ * The truth comes by REST. It is asked for when something is chosen, on a hint of the event bus, when the page or the
+ * kernel comes back, and from time to time while a run is running, since hints may be lost.
+ */
+import type { ServiceManager } from '@jupyterlab/services';
+import type { IDisposable } from '@lumino/disposable';
+import { type ISignal, Signal } from '@lumino/signaling';
+import { Api } from './api';
+import { emptyHistory, type IHistory, merge, position } from './model';
+import { listen } from './push';
+import { RequestError } from './request';
+import type { IAbout, IHint, IRunDetail, IRunItem, IRuns } from './shapes';
+
+const PAGE = 5000;
+/** Hints come in bursts while steps are short: what comes within this time (ms) is answered by one question. */
+const TOGETHER = 120;
+
+export type Phase = 'idle' | 'loading' | 'ready' | 'missing' | 'error';
+
+export class Store implements IDisposable {
+  constructor(private readonly services: ServiceManager.IManager) {
+    this.hints = listen(
+      services,
+      () => this.about?.hints ?? '',
+      hint => this.onHint(hint)
+    );
+    document.addEventListener('visibilitychange', this.onVisible);
+    window.addEventListener('online', this.onVisible);
+  }
+
+  /** Anything below has changed. */
+  get changed(): ISignal<this, void> {
+    return this._changed;
+  }
+
+  phase: Phase = 'idle';
+  problem = '';
+  api: Api | null = null;
+  about: IAbout | null = null;
+  runs: IRuns | null = null;
+  /** Id of the chosen run, and what is known of it. */
+  run = '';
+  detail: IRunDetail | null = null;
+  /** Id of the chosen branch; empty: the one that ran last. */
+  branch = '';
+  history: IHistory = emptyHistory();
+  /** Whether the history is there up to its end. */
+  whole = false;
+  /** Number of the chosen step. */
+  step: number | null = null;
+  /** Milliseconds between two questions while a run is running. */
+  interval = 2000;
+
+  get isDisposed(): boolean {
+    return this._disposed;
+  }
+
+  get item(): IRunItem | null {
+    return this.runs?.runs.find(each => each.run === this.run) ?? null;
+  }
+
+  /** The runs of this notebook; all of the log where none is known to be of it. */
+  get listed(): IRunItem[] {
+    const all = this.runs?.runs ?? [];
+    const here = all.filter(each => each.here);
+    return here.length > 0 ? here : all;
+  }
+
+  /** Id of the branch that is shown. */
+  get shown(): string {
+    return this.branch || (this.item?.branch ?? '');
+  }
+
+  setNotebook(path: string | null): void {
+    if (path === (this.api?.notebook ?? null)) {
+      return;
+    }
+    this.api = path === null ? null : new Api(this.services.serverSettings, path);
+    this.about = this.runs = null;
+    this.phase = path === null ? 'idle' : 'loading';
+    this.choose('', '');
+    void this.refresh();
+  }
+
+  /** Choose a run and, perhaps, a branch of it by its id. */
+  choose(run: string, branch = ''): void {
+    this.run = run;
+    this.branch = branch;
+    this.detail = null;
+    this.step = null;
+    this.history = emptyHistory();
+    this.whole = false;
+    this.emit();
+    if (run) {
+      void this.refresh();
+    }
+  }
+
+  chooseStep(step: number | null): void {
+    if (step !== this.step) {
+      this.step = step;
+      this.emit();
+    }
+  }
+
+  /** Ask for everything that is shown; questions asked meanwhile are answered by one more round. */
+  async refresh(): Promise<void> {
+    if (this.asking) {
+      this.again = true;
+      return this.asking;
+    }
+    this.asking = this.rounds();
+    return this.asking;
+  }
+
+  dispose(): void {
+    if (this._disposed) {
+      return;
+    }
+    this._disposed = true;
+    this.hints.dispose();
+    clearTimeout(this.timer);
+    clearTimeout(this.hinted);
+    document.removeEventListener('visibilitychange', this.onVisible);
+    window.removeEventListener('online', this.onVisible);
+    Signal.clearData(this);
+  }
+
+  private async rounds(): Promise<void> {
+    do {
+      this.again = false;
+      await this.round();
+    } while (this.again && !this._disposed);
+    // In the same turn as the look at `again`, or a question that comes in between is never answered.
+    this.asking = null;
+    clearTimeout(this.timer);
+    if (!this._disposed && this.api && this.phase === 'ready') {
+      const live = this.listed.some(each => each.status === 'running');
+      this.timer = setTimeout(this.onVisible, live ? this.interval : this.interval * 10);
+    }
+  }
+
+  private async round(): Promise<void> {
+    const api = this.api;
+    if (!api) {
+      this.emit();
+      return;
+    }
+    try {
+      const about = this.about ?? (await api.about());
+      const runs = await api.runs();
+      if (api !== this.api) {
+        this.again = true;
+        return;
+      }
+      this.about = { ...about, exists: runs.exists };
+      this.runs = runs;
+      this.phase = 'ready';
+      this.problem = '';
+      if (!this.item) {
+        // The run that ran last comes first.
+        this.run = this.listed[0]?.run ?? '';
+        this.branch = '';
+        this.history = emptyHistory();
+        this.step = null;
+      }
+      if (this.run) {
+        await this.ask(api, this.run);
+      }
+    } catch (reason) {
+      if (api === this.api) {
+        this.fail(reason);
+      }
+    }
+    this.emit();
+  }
+
+  private async ask(api: Api, run: string): Promise<void> {
+    const detail = await api.run(run);
+    const branch = this.shown;
+    const same = (): boolean => api === this.api && run === this.run && branch === this.shown;
+    for (let more = true; more;) {
+      if (!same()) {
+        this.again = true;
+        return;
+      }
+      this.detail = detail;
+      if (this.history.page && this.history.page.branch !== branch) {
+        this.history = emptyHistory();
+        this.step = null;
+      }
+      const { after, epoch } = position(this.history);
+      const page = await api.steps(run, branch, after, epoch, PAGE);
+      if (!same()) {
+        this.again = true;
+        return;
+      }
+      this.history = merge(this.history, page);
+      more = page.more;
+      this.whole = !more;
+      // The first rows are shown while the rest is still on its way.
+      this.emit();
+    }
+  }
+
+  private fail(reason: unknown): void {
+    const missing = reason instanceof RequestError && reason.missing;
+    this.phase = missing ? 'missing' : 'error';
+    this.problem = reason instanceof Error ? reason.message : String(reason);
+    if (!missing) {
+      // The server may be back in a moment; what was shown stays in sight until then.
+      clearTimeout(this.timer);
+      this.timer = setTimeout(this.onVisible, this.interval * 5);
+    }
+  }
+
+  private onHint(hint: IHint): void {
+    if (hint.log === this.about?.log && this.hinted === undefined) {
+      this.hinted = setTimeout(() => {
+        this.hinted = undefined;
+        this.onVisible();
+      }, TOGETHER);
+    }
+  }
+
+  private readonly onVisible = (): void => {
+    if (!document.hidden && this.api && !this._disposed) {
+      void this.refresh();
+    }
+  };
+
+  private emit(): void {
+    if (!this._disposed) {
+      this._changed.emit();
+    }
+  }
+
+  private readonly hints: IDisposable;
+  private readonly _changed = new Signal<this, void>(this);
+  private asking: Promise<void> | null = null;
+  private again = false;
+  private hinted: ReturnType<typeof setTimeout> | undefined;
+  private timer: ReturnType<typeof setTimeout> | undefined;
+  private _disposed = false;
+}

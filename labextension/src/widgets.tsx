@@ -1,0 +1,77 @@
+/** The two widgets of the extension: the panel in the side bar, and the views beside the notebook. */
+import { ReactWidget, UseSignal } from '@jupyterlab/ui-components';
+import * as React from 'react';
+import type { IActions } from './actions';
+import { Panel } from './components/panel';
+import { Views } from './components/views';
+import { WordsProvider } from './components/words';
+import type { IWords } from './format';
+import type { Store } from './store';
+import type { ViewName } from './tokens';
+
+interface IOptions {
+  store: Store;
+  actions: IActions;
+  words: IWords;
+  cellName: (cell: string) => string;
+}
+
+export class PanelWidget extends ReactWidget {
+  constructor(private readonly options: IOptions) {
+    super();
+    this.id = 'jupyter-durable-panel';
+    this.addClass('jp-Durable');
+    this.addClass('jp-Durable-panel');
+    this.node.setAttribute('role', 'region');
+    this.node.setAttribute('aria-label', options.words.__('Durable cells'));
+  }
+
+  protected override render(): JSX.Element {
+    const { store, actions, words, cellName } = this.options;
+    return (
+      <WordsProvider value={words}>
+        <UseSignal signal={store.changed}>
+          {() => <Panel store={store} actions={actions} cellName={cellName} />}
+        </UseSignal>
+      </WordsProvider>
+    );
+  }
+
+  /** Where the focus goes when the panel is opened: the line of the tree that has it. */
+  focusInside(): void {
+    const target =
+      this.node.querySelector<HTMLElement>('[role="treeitem"][tabindex="0"]') ??
+      this.node.querySelector<HTMLElement>('button, select');
+    target?.focus();
+  }
+}
+
+export class ViewsWidget extends ReactWidget {
+  constructor(
+    private readonly options: IOptions,
+    private view: ViewName
+  ) {
+    super();
+    this.id = 'jupyter-durable-views';
+    this.addClass('jp-Durable');
+    this.addClass('jp-Durable-views');
+  }
+
+  present(view: ViewName): void {
+    this.view = view;
+    this.update();
+  }
+
+  protected override render(): JSX.Element {
+    const { store, actions, words } = this.options;
+    return (
+      <WordsProvider value={words}>
+        <UseSignal signal={store.changed}>
+          {() => (
+            <Views store={store} actions={actions} view={this.view} onView={view => this.present(view)} />
+          )}
+        </UseSignal>
+      </WordsProvider>
+    );
+  }
+}
