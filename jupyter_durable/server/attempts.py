@@ -49,7 +49,7 @@ def attempts(events: Iterable[tuple[str, int, AnyEvent]], running: str) -> list[
     again: float | None = None
     """When the next attempt begins without an intent of its own: after a failure of one that is tried again."""
     for execution, seq, event in events:
-        if isinstance(event, StepStarted) or (again is not None and isinstance(event, StepBilled | tuple(_ENDS))):
+        if isinstance(event, StepStarted) or (again is not None and isinstance(event, (StepBilled, *_ENDS))):
             started = event.at if isinstance(event, StepStarted) or again is None else min(again, event.at)
             found.append(_begun(len(found) + 1, seq, execution, started))
             again = None

@@ -80,7 +80,7 @@ def message(said: Any, role: str = "") -> Message:
         return Message(role=role or "user", parts=[text(said)])
     if not isinstance(said, dict):
         return Message(role=role or "user", parts=[other(said)])
-    kind = said.get("type")
+    kind = _kind(said)
     if kind in {"function_call", "custom_tool_call"}:
         return Message(role="assistant", parts=[_part(said)])
     if kind in {"function_call_output", "custom_tool_call_output"}:
@@ -133,7 +133,7 @@ def _part(one: Any) -> Part:
         return text(one)
     if not isinstance(one, dict):
         return other(one)
-    kind = one.get("type")
+    kind = _kind(one)
     if (
         kind in {"function_call", "custom_tool_call", "tool_use", "server_tool_use"}
         or {"functionCall", "toolUse"} & one.keys()
@@ -159,7 +159,9 @@ def _part(one: Any) -> Part:
     return other(one)
 
 
-def _call(one: dict[str, Any]) -> Part:
+def _call(one: Any) -> Part:
+    if not isinstance(one, dict):
+        return other(one)
     place = next(
         (one[n] for n in ("function", "functionCall", "toolUse", "custom") if isinstance(_at(one, n), dict)), one
     )
@@ -182,7 +184,7 @@ def _image(one: dict[str, Any]) -> Part | None:
     if isinstance(inline, dict):
         return _media(str(inline.get("mimeType") or inline.get("mime_type") or ""), inline.get("data"))
     source = one.get("source")
-    if isinstance(source, dict) and one.get("type") in {"image", "document"}:
+    if isinstance(source, dict) and _kind(one) in {"image", "document"}:
         if source.get("type") == "base64":
             return _media(str(source.get("media_type", "")), source.get("data"))
         return Part(kind="image" if one["type"] == "image" else "file", text=cut(_as_text(source.get("url", source))))
@@ -193,7 +195,7 @@ def _image(one: dict[str, Any]) -> Part | None:
         if comma and head.startswith("data:"):
             return _media(head[5:], data)
         return Part(kind="image", text=cut(url))
-    if one.get("type") in {"input_file", "file", "input_audio"}:
+    if _kind(one) in {"input_file", "file", "input_audio"}:
         return Part(kind="file", text=str(one.get("filename") or one.get("file_id") or "")[:500])
     return None
 
@@ -229,6 +231,12 @@ def _plain_text(content: Any) -> str:
     if not isinstance(content, list):
         return ""
     return "\n".join(one if isinstance(one, str) else str(_at(one, "text") or "") for one in content)
+
+
+def _kind(one: dict[str, Any]) -> str:
+    """What it says it is; a stranger may write anything there."""
+    kind = one.get("type")
+    return kind if isinstance(kind, str) else ""
 
 
 def _at(value: Any, *names: str) -> Any:

@@ -71,12 +71,12 @@ def _word(choices: list[Any], name: str) -> str:
 def _streamed(events: list[dict[str, Any]]) -> tuple[list[Message], str]:
     for event in reversed(events):
         response = event.get("response")
-        if isinstance(response, dict) and event.get("type") in {"response.completed", "response.incomplete"}:
+        if isinstance(response, dict) and str(event.get("type")) in {"response.completed", "response.incomplete"}:
             return _whole(response)
-    kinds = {event.get("type") for event in events}
+    kinds = {kind for event in events if isinstance(kind := event.get("type"), str)}
     if "content_block_start" in kinds or "content_block_delta" in kinds:
         return _blocks(events)
-    if any(isinstance(kind, str) and kind.startswith("response.") for kind in kinds):
+    if any(kind.startswith("response.") for kind in kinds):
         told = [event for event in events if event.get("type") == "response.output_text.delta"]
         return _one("".join(str(event.get("delta", "")) for event in told)), ""
     if any("candidates" in event for event in events):
@@ -85,7 +85,7 @@ def _streamed(events: list[dict[str, Any]]) -> tuple[list[Message], str]:
         return _deltas(events)
     said = [event["message"] for event in events if isinstance(event.get("message"), dict)]
     whole = "".join(str(one.get("content") or "") for one in said)
-    calls = [call for one in said for call in one.get("tool_calls") or []]
+    calls = [call for one in said for call in _dicts(one.get("tool_calls"))]
     if not (whole or calls):
         return _one("".join(str(event.get("response", "")) for event in events)), ""
     why = next((str(event["done_reason"]) for event in events if event.get("done_reason")), "")
@@ -132,7 +132,7 @@ def _deltas(events: list[dict[str, Any]]) -> tuple[list[Message], str]:
     why = ""
     for event in events:
         for choice in _dicts(event.get("choices")):
-            merged = found.setdefault(choice.get("index", 0), _Merged())
+            merged = found.setdefault(str(choice.get("index", 0)), _Merged())
             why = why or str(choice.get("finish_reason") or "")
             if isinstance(choice.get("text"), str):
                 merged.text.append(choice["text"])
@@ -144,7 +144,7 @@ def _deltas(events: list[dict[str, Any]]) -> tuple[list[Message], str]:
             for call in _dicts(delta.get("tool_calls")):
                 function = call.get("function") if isinstance(call.get("function"), dict) else {}
                 assert isinstance(function, dict)
-                merged.call(call.get("index", 0), function.get("name"), call.get("id"), function.get("arguments"))
+                merged.call(str(call.get("index", 0)), function.get("name"), call.get("id"), function.get("arguments"))
     return [merged.message() for merged in found.values()], why
 
 
@@ -153,7 +153,7 @@ def _blocks(events: list[dict[str, Any]]) -> tuple[list[Message], str]:
     merged = _Merged()
     why = ""
     for event in events:
-        place, block, delta = event.get("index", 0), event.get("content_block"), event.get("delta")
+        place, block, delta = str(event.get("index", 0)), event.get("content_block"), event.get("delta")
         if isinstance(block, dict):
             merged.text.append(str(block.get("text") or ""))
             if "name" in block:
