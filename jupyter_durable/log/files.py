@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -15,6 +16,9 @@ from pathlib import Path
 
 from jupyter_durable import clock
 from jupyter_durable.errors import LogUnusable
+
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}", re.ASCII)
+"""What an execution or a branch may be called: files are named after them."""
 
 
 class FileLayer:

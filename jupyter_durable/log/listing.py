@@ -118,7 +118,7 @@ class Listing(msgspec.Struct):
 
 def missing(entry: Entry, execution: str) -> LogDamaged:
     """The error for an execution that ``entry`` continues and that is not there."""
-    path = entry.path.with_name(f"{execution}.jsonl")
+    path = entry.path.parent / f"{execution}.jsonl"  # of a stranger's log, whatever is written there
     return LogDamaged(
         f"{path} is missing, and execution {entry.header.execution} of run {entry.header.name} "
         f"({entry.header.branch_name}) continues it. Nothing was executed. Put the file back from a backup, or start "
@@ -163,6 +163,8 @@ class Lister:
         return listing
 
     def _probe(self, branch: str, listing: Listing) -> None:
+        if not files.NAME.fullmatch(branch):
+            return  # nobody can hold it: no lock could be named after it (see `LocalLog.begin`)
         if branch not in listing.running and lease.holder(self.locks / f"{branch}.lock") is not None:
             listing.running.add(branch)
 

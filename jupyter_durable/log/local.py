@@ -35,7 +35,6 @@ from jupyter_durable.log.reader import LEAN_BYTES, Batch, JournalReader, Places,
 from jupyter_durable.log.trusted import Keyring
 
 _RUN_DIGITS = re.compile("[0-9a-f]{8}")
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}", re.ASCII)
 _IN_USE = 0
 _FOLD_PATIENCE = 10.0
 
@@ -190,7 +189,7 @@ class LocalLog:
     def begin(self, header: ExecutionHeader) -> LocalWriter:
         """See `log.base.EventLog.begin`."""
         for name in (header.execution, header.branch):
-            if not _NAME.fullmatch(name):
+            if not files.NAME.fullmatch(name):
                 raise UsageError(f"{name!r} cannot be part of a file name, so it cannot name an execution or a branch.")
         held: list[lease.Lease | locks.Held] = []
         try:

@@ -125,7 +125,7 @@ def view(log: LocalLog, payload: Payload, *, trusted: bool) -> ValueView:
 
 def _data(log: LocalLog, tree: dict[str, Any]) -> bytes | None:
     """The bytes of an array or frame."""
-    if tree.get("$") not in {"nparray", "dataframe", "arrowtable", "recordbatch", "polars"}:
+    if str(tree.get("$")) not in {"nparray", "dataframe", "arrowtable", "recordbatch", "polars"}:
         return None
     try:
         blob, inline = tree.get("blob"), tree.get("v")
@@ -158,19 +158,20 @@ class Writer:
         tag = tree.get("$") if self._tagged and isinstance(tree, dict) else None
         if tag is None:
             return type(tree).__name__
+        tag = str(tag)
         if tag in {"dataclass", "pydantic", "subclass", "error", "enum"}:
-            return self._class(tree)
+            return self._class(tree.get("class"))
         if tag in {"pickle", "omitted"}:
             return str(tree.get("type", "object"))[:200]
-        return _NAMES.get(str(tag), str(tag)[:200])
+        return _NAMES.get(tag, tag[:200])
 
-    def _class(self, tree: dict[str, Any]) -> str:
-        place = tree.get("class")
+    def _class(self, place: Any, inside: int = 0) -> str:
         entry = self._classes[place] if isinstance(place, int) and 0 <= place < len(self._classes) else None
         if not isinstance(entry, dict):
             return "object"
         if "of" in entry:
-            return self._class({"class": entry["of"]}) + "[…]" if entry["of"] != place else "object"
+            # A stranger's table may name itself.
+            return f"{self._class(entry['of'], inside + 1)}[…]" if inside < 3 else "object"
         module, name = str(entry.get("m", ""))[:200], str(entry.get("q", "object"))[:200]
         return name if module in {"__main__", "builtins", ""} else f"{module}.{name}"
 

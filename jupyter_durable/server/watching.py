@@ -7,6 +7,7 @@ With nobody to ask about a log, nothing watches it.
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
@@ -20,6 +21,8 @@ from jupyter_durable.errors import LogError
 from jupyter_durable.server.listing import run_status
 from jupyter_durable.server.logs import Logs, LogView, branches_of
 from jupyter_durable.server.shapes import Hint
+
+logger = logging.getLogger("jupyter_durable")
 
 SCHEMA_ID = "https://schema.jupyter.org/jupyter_durable/changed/v1"
 """``schema_id`` of the hints. It is a name; nothing is fetched from it."""
@@ -76,11 +79,19 @@ class Watcher:
         while views := self._logs.asked_since(clock.monotonic() - WATCHED):
             began = clock.monotonic()
             for view in views:
-                for hint in await asyncio.to_thread(partial(self.look, view)):
+                for hint in await asyncio.to_thread(partial(self._look_safely, view)):
                     self._emit(hint)
             for gone in self._seen.keys() - {view.log.directory for view in views}:
                 del self._seen[gone]
             await asyncio.sleep(max(self._interval, _SHARE * (clock.monotonic() - began)))
+
+    def _look_safely(self, view: LogView) -> list[Hint]:
+        try:
+            return self.look(view)
+        except Exception:
+            # One strange log is no reason to leave all others unwatched.
+            logger.exception("jupyter_durable cannot watch %s", view.name)
+            return []
 
     def look(self, view: LogView) -> list[Hint]:
         """What has changed in a log since the last look; the first look sees how it is, and hints at nothing."""

@@ -196,7 +196,12 @@ def test_names_of_tools_and_the_other_options_are_told():
     body = {
         "model": "m",
         "messages": [],
-        "tools": [{"function": {"name": "a"}}, {"name": "b"}, {"functionDeclarations": [{"name": "c"}]}, {"type": "web"}],
+        "tools": [
+            {"function": {"name": "a"}},
+            {"name": "b"},
+            {"functionDeclarations": [{"name": "c"}]},
+            {"type": "web"},
+        ],
     }
 
     assert tools(body) == ["a", "b", "c", "web"]
