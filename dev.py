@@ -8,7 +8,7 @@
     docs    doctests, notebooks, and every command and example of README and docs
     panel   build the panel of JupyterLab and Notebook 7, or run a script of labextension/package.json
     bench   the benchmarks, side by side with peers
-    all     everything that must pass before a change is merged: check and the whole suite
+    all     everything that must pass before a change is merged: check, the panel, and the whole suite
 
 Arguments go to the program behind the word: ``python3 dev.py test -k torn``, ``python3 dev.py demo --json``.
 The first use makes a virtual environment in ``.venv`` beside this file and installs the package into it (editable,
@@ -40,11 +40,11 @@ EXTRAS = {
     "demo": {"demo"},
     "fmt": {"demo", "test"},
     "check": {"demo", "test", "sdks"},
-    "test": {"demo", "test", "sdks"},
+    "test": {"demo", "test", "sdks", "browser"},
     "docs": {"demo", "test", "sdks"},
     "panel": {"panel"},
     "bench": {"demo", "test", "bench"},
-    "all": {"demo", "test", "sdks"},
+    "all": {"demo", "test", "sdks", "browser", "panel"},
 }
 
 # The guards of the house run alone in `check`, and with everything else in `test` and `all`.
@@ -217,8 +217,10 @@ def parts_of(word: str, arguments: list[str]) -> list[tuple[str, list[str]]]:
         if not (ROOT / "benchmarks" / "__main__.py").exists():
             raise Failed("There are no benchmarks yet: benchmarks/__main__.py is missing.")
         return [("benchmarks", [python, "-m", "benchmarks", *arguments])]
+    # The panel is built before the suite, which opens it in a browser.
+    panel = [(f"panel {script}", [python, "hatch_build.py", script]) for script in ("check", "build:prod")]
     # The suite holds the guards, the doctests, the notebooks and the documents too: each runs once.
-    return [*check, ("tests", [*pytest, *parallel])]
+    return [*check, *panel, ("tests", [*pytest, *parallel])]
 
 
 def main(words: list[str]) -> int:

@@ -81,7 +81,7 @@ def build(*words: str) -> None:
             )
 
 
-class PanelHook(BuildHookInterface):
+class PanelHook(BuildHookInterface[Any]):
     """Hatch asks it before each build."""
 
     PLUGIN_NAME = "custom"

@@ -1,16 +1,20 @@
 /** Numbers and states as people read them. Pure; sentences come from the translator that is handed in. */
-import type { IRunItem, IStepRow, RunStatus, StepStatus } from './shapes';
+import type { IRunItem, IStepRow, ITotals, RunStatus, StepStatus } from './shapes';
 import type { Source } from './model';
 
 /** As much of JupyterLab's translator as is needed here. */
 export interface IWords {
   __(text: string, ...values: unknown[]): string;
+  /** `%1` in the text is the count, further values are `%2` and on. */
   _n(one: string, many: string, count: number, ...values: unknown[]): string;
 }
 
 export function duration(seconds: number | null): string {
   if (seconds === null) {
     return '';
+  }
+  if (seconds < 0.0005) {
+    return '<1 ms';
   }
   if (seconds < 1) {
     return `${Math.round(seconds * 1000)} ms`;
@@ -48,6 +52,12 @@ export function bytes(n: number): string {
 
 export function moment(seconds: number): string {
   return new Date(seconds * 1000).toLocaleString(undefined, { dateStyle: 'short', timeStyle: 'medium' });
+}
+
+/** What was spent, as far as it is known: money where there are prices, else tokens. */
+export function spentText(totals: Pick<ITotals, 'cost' | 'tokens' | 'unpriced'>, words: IWords): string {
+  const priced = totals.cost > 0 || totals.unpriced === 0;
+  return priced ? money(totals.cost) : words.__('%1 tokens', count(totals.tokens));
 }
 
 /** Tokens and money of a row, short; empty where nothing is known. */

@@ -131,6 +131,7 @@ function activate(
       views.title.closable = true;
       // Notebook 7 has its one notebook in the main area, and no place for another tab there.
       const notebook7 = app.name !== 'JupyterLab';
+      views.toggleClass('jp-mod-notebook7', notebook7);
       app.shell.add(views, notebook7 ? 'down' : 'main', { mode: 'split-bottom' });
     }
     views.content.present(name);

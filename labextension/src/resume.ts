@@ -10,7 +10,7 @@ import { NotebookActions, type NotebookPanel } from '@jupyterlab/notebook';
 import { OutputArea } from '@jupyterlab/outputarea';
 import type { Api } from './api';
 import { durableCells, type IDurableCell } from './cells';
-import { type IWords, isUnfinished, money } from './format';
+import { type IWords, isUnfinished, spentText } from './format';
 import { withFlag } from './header';
 import type { IRunItem } from './shapes';
 
@@ -37,6 +37,9 @@ export interface IProspect {
   cells: IDurableCell[];
   steps: number;
   cost: number;
+  tokens: number;
+  /** Calls whose price is not known. */
+  unpriced: number;
 }
 
 export async function prospect(
@@ -45,13 +48,15 @@ export async function prospect(
   runs: readonly IRunItem[]
 ): Promise<IProspect> {
   const cells = durableCells(panel, runs).filter(each => each.run && isUnfinished(each.run));
-  const found: IProspect = { cells, steps: 0, cost: 0 };
+  const found: IProspect = { cells, steps: 0, cost: 0, tokens: 0, unpriced: 0 };
   for (const { run } of cells) {
     if (run) {
       const page = await api.steps(run.run, run.branch, -1, '', 0);
-      const { by_status, cost } = page.totals;
+      const { by_status, cost, tokens, unpriced } = page.totals;
       found.steps += (by_status['completed'] ?? 0) + (by_status['adopted'] ?? 0);
       found.cost += cost;
+      found.tokens += tokens;
+      found.unpriced += unpriced;
     }
   }
   return found;
@@ -61,12 +66,11 @@ export async function prospect(
 export function prospectText(found: IProspect, words: IWords): string {
   const cells = found.cells.length;
   return words._n(
-    '%1 durable cell can be resumed: %2 recorded steps come back, %3 is paid already and not paid again.',
-    '%1 durable cells can be resumed: %2 recorded steps come back, %3 is paid already and not paid again.',
-    cells,
+    '%1 durable cell can be resumed. Recorded steps that come back: %2. Paid already, and not paid again: %3.',
+    '%1 durable cells can be resumed. Recorded steps that come back: %2. Paid already, and not paid again: %3.',
     cells,
     found.steps,
-    money(found.cost)
+    spentText(found, words)
   );
 }
 

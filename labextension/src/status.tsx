@@ -1,7 +1,7 @@
 /** One word in the status bar: how the durable cells of the notebook stand. */
 import { ReactWidget, UseSignal } from '@jupyterlab/ui-components';
 import * as React from 'react';
-import { type IWords, isUnfinished, money } from './format';
+import { type IWords, isUnfinished, spentText } from './format';
 import type { Store } from './store';
 
 export class StatusWidget extends ReactWidget {
@@ -29,11 +29,11 @@ export class StatusWidget extends ReactWidget {
     const totals = this.store.history.page?.totals;
     const parts = [
       running > 0
-        ? words._n('%1 durable cell running', '%1 durable cells running', running, running)
+        ? words._n('%1 durable cell running', '%1 durable cells running', running)
         : open > 0
-          ? words._n('%1 durable cell unfinished', '%1 durable cells unfinished', open, open)
+          ? words._n('%1 durable cell unfinished', '%1 durable cells unfinished', open)
           : words.__('durable: completed'),
-      ...(totals && totals.calls > 0 ? [money(totals.cost)] : [])
+      ...(totals && totals.calls > 0 ? [spentText(totals, words)] : [])
     ];
     return (
       <button type="button" title={words.__('Open the panel of durable cells')} onClick={this.open}>

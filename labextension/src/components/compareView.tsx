@@ -1,6 +1,6 @@
 /** Two branches of a run side by side: which steps are the same, what differs, what each cost. */
 import * as React from 'react';
-import { duration, money, stepState, usageText } from '../format';
+import { duration, spentText, stepState, usageText } from '../format';
 import type { IBranchItem, IDiff, IDiffRow, IStepRow, ITotals } from '../shapes';
 import type { Store } from '../store';
 import { Button, Face, State, useAnswer, useWords } from './words';
@@ -111,11 +111,7 @@ function Choose(props: {
   return (
     <label>
       {props.label}{' '}
-      <select
-        className="jp-mod-styled"
-        value={props.value}
-        onChange={event => props.onChange(event.target.value)}
-      >
+      <select value={props.value} onChange={event => props.onChange(event.target.value)}>
         {props.branches.map(branch => (
           <option key={branch.branch} value={branch.branch}>
             {branch.name}
@@ -130,8 +126,8 @@ function Cost({ totals }: { totals: ITotals }): JSX.Element {
   const words = useWords();
   return (
     <>
-      {words._n('%1 step', '%1 steps', totals.steps, totals.steps)}
-      {totals.calls > 0 && ` · ${words.__('%1 spent', money(totals.cost))}`}
+      {words._n('%1 step', '%1 steps', totals.steps)}
+      {totals.calls > 0 && ` · ${words.__('%1 spent', spentText(totals, words))}`}
     </>
   );
 }

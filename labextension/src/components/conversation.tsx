@@ -21,9 +21,7 @@ export function Conversation({ call }: { call: IModelCall }): JSX.Element {
       {call.note && <div className="jp-Durable-note">{call.note}</div>}
       {early.length > 0 && (
         <details>
-          <summary>
-            {words._n('%1 earlier message', '%1 earlier messages', early.length, early.length)}
-          </summary>
+          <summary>{words._n('%1 earlier message', '%1 earlier messages', early.length)}</summary>
           <Messages messages={early} />
         </details>
       )}

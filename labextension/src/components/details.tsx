@@ -133,7 +133,7 @@ function Parts({ detail }: { detail: IStepDetail }): JSX.Element {
       )}
       {(detail.attempts.length > 1 || failures > 0) && (
         <>
-          <h4>{words._n('%1 attempt', '%1 attempts', detail.attempts.length, detail.attempts.length)}</h4>
+          <h4>{words._n('%1 attempt', '%1 attempts', detail.attempts.length)}</h4>
           <ol className="jp-Durable-attempts">
             {detail.attempts.map(attempt => (
               <Attempt key={attempt.seq} attempt={attempt} />

@@ -1,7 +1,7 @@
 /** Top of the panel: which run and branch, how it stands, what it cost, what can be done. */
 import * as React from 'react';
 import { type IActions } from '../actions';
-import { isUnfinished, money, moment, runState } from '../format';
+import { count, isUnfinished, money, moment, runState, spentText } from '../format';
 import { sums } from '../model';
 import type { IRunItem } from '../shapes';
 import type { Store } from '../store';
@@ -19,7 +19,6 @@ export function Pickers({ store }: { store: Store }): JSX.Element {
   return (
     <div className="jp-Durable-pickers">
       <select
-        className="jp-mod-styled"
         aria-label={words.__('Run')}
         value={store.run}
         onChange={event => store.choose(event.target.value)}
@@ -32,7 +31,6 @@ export function Pickers({ store }: { store: Store }): JSX.Element {
       </select>
       {branches.length > 1 && (
         <select
-          className="jp-mod-styled"
           aria-label={words.__('Branch')}
           value={store.shown}
           onChange={event => store.choose(store.run, event.target.value)}
@@ -68,7 +66,7 @@ export function Head({ store, actions }: IHeadProps): JSX.Element {
       <Pickers store={store} />
       <div className="jp-Durable-summary">
         {state && <State state={state} />}
-        <span>{words._n('%1 step', '%1 steps', sum.steps, sum.steps)}</span>
+        <span>{words._n('%1 step', '%1 steps', sum.steps)}</span>
         {counts.length > 0 && <span>{counts.join(', ')}</span>}
         {totals && <Spent store={store} />}
       </div>
@@ -115,12 +113,16 @@ function Spent({ store }: { store: Store }): JSX.Element | null {
   if (!totals || (totals.calls === 0 && totals.replayed_calls === 0 && totals.unknown === 0)) {
     return null;
   }
+  const saved =
+    totals.replayed_cost > 0
+      ? money(totals.replayed_cost)
+      : words.__('%1 tokens', count(totals.replayed_tokens));
   const unsure = totals.unpriced + totals.unknown;
   return (
     <span className="jp-Durable-spent">
-      {words.__('%1 spent', money(totals.cost))}
-      {totals.replayed_calls > 0 && `, ${words.__('%1 saved', money(totals.replayed_cost))}`}
-      {unsure > 0 && ` (${words._n('%1 call without a price', '%1 calls without a price', unsure, unsure)})`}
+      {words.__('%1 spent', spentText(totals, words))}
+      {totals.replayed_calls > 0 && `, ${words.__('%1 saved', saved)}`}
+      {unsure > 0 && ` (${words._n('%1 call without a price', '%1 calls without a price', unsure)})`}
     </span>
   );
 }

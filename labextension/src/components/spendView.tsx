@@ -40,7 +40,7 @@ export function SpendView({ store }: { store: Store }): JSX.Element {
       <div className="jp-Durable-toolbar">
         <label>
           {words.__('By')}{' '}
-          <select className="jp-mod-styled" value={by} onChange={event => setBy(event.target.value as By)}>
+          <select value={by} onChange={event => setBy(event.target.value as By)}>
             {groups.map(([value, name]) => (
               <option key={value} value={value}>
                 {name}
@@ -103,7 +103,7 @@ function amountText(amount: IAmount, words: ReturnType<typeof useWords>): string
   if (amount.calls === 0) {
     return '–';
   }
-  const calls = words._n('%1 call', '%1 calls', amount.calls, amount.calls);
+  const calls = words._n('%1 call', '%1 calls', amount.calls);
   const cost = amount.unpriced + amount.unknown < amount.calls ? [money(amount.cost)] : [];
   return [...cost, words.__('%1 tok', count(amount.tokens)), calls].join(' · ');
 }

@@ -34,7 +34,7 @@ export function SqlView({ store }: { store: Store }): JSX.Element {
     <div className="jp-Durable-sql">
       <textarea
         aria-label={words.__('SQL query')}
-        className="jp-mod-styled"
+
         spellCheck={false}
         rows={6}
         value={query}
@@ -67,7 +67,7 @@ export function SqlView({ store }: { store: Store }): JSX.Element {
       {answer && (
         <>
           <p role="status" className="jp-Durable-note">
-            {words._n('%1 row', '%1 rows', answer.rows.length, answer.rows.length)}
+            {words._n('%1 row', '%1 rows', answer.rows.length)}
             {answer.cut && `, ${words.__('there is more')}`} · {duration(answer.seconds)}
             {answer.partial &&
               ` · ${words.__('another program has log.duckdb open: folded runs are left out')}`}

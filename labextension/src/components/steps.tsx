@@ -73,7 +73,7 @@ export function Steps({ store, actions, cellName }: IStepsProps): JSX.Element {
         <input
           ref={search}
           type="search"
-          className="jp-mod-styled"
+
           placeholder={words.__('Filter steps')}
           aria-label={words.__('Filter steps by name, model, reason or error')}
           value={text}
@@ -86,7 +86,6 @@ export function Steps({ store, actions, cellName }: IStepsProps): JSX.Element {
           }}
         />
         <select
-          className="jp-mod-styled"
           aria-label={words.__('Show only')}
           value={only}
           onChange={event => setOnly(event.target.value as Only)}
@@ -126,7 +125,7 @@ export function Steps({ store, actions, cellName }: IStepsProps): JSX.Element {
       )}
       {isFiltered(filter) && (
         <div className="jp-Durable-note" role="status">
-          {words._n('%1 step matches', '%1 steps match', hits, hits)}
+          {words._n('%1 step matches', '%1 steps match', hits)}
         </div>
       )}
       {store.step !== null && <Details store={store} actions={actions} number={store.step} />}
@@ -161,7 +160,7 @@ function Line({ line, history, cellName }: ILineProps): JSX.Element {
     return (
       <>
         <span className="jp-Durable-label">{cellName(line.cell)}</span>
-        <span className="jp-Durable-meta">{words._n('%1 step', '%1 steps', line.below, line.below)}</span>
+        <span className="jp-Durable-meta">{words._n('%1 step', '%1 steps', line.below)}</span>
       </>
     );
   }
@@ -170,9 +169,8 @@ function Line({ line, history, cellName }: ILineProps): JSX.Element {
       {row.kind !== 'step' && <span className="jp-Durable-kind">{kindWord(row.kind, words)}</span>}
       <span className="jp-Durable-label">{row.label}</span>
       <State state={stepState(statusOf(row, history), sourceOf(row, history), words)} />
-      <span className="jp-Durable-meta">
-        {[duration(row.seconds), usageText(row, words)].filter(Boolean).join(' · ')}
-      </span>
+      <span className="jp-Durable-meta">{duration(row.seconds)}</span>
+      <span className="jp-Durable-meta jp-mod-used">{usageText(row, words)}</span>
     </>
   );
 }
@@ -197,7 +195,7 @@ function lineName(
 ): string {
   const row = line.row;
   if (!row) {
-    return [cellName(line.cell), words._n('%1 step', '%1 steps', line.below, line.below)].join(', ');
+    return [cellName(line.cell), words._n('%1 step', '%1 steps', line.below)].join(', ');
   }
   const state = stepState(statusOf(row, history), sourceOf(row, history), words);
   const kind = row.kind === 'step' ? '' : kindWord(row.kind, words);

@@ -68,11 +68,7 @@ export function TimelineView({ store }: { store: Store }): JSX.Element {
       <div className="jp-Durable-toolbar">
         <label>
           {words.__('Zoom')}{' '}
-          <select
-            className="jp-mod-styled"
-            value={zoom}
-            onChange={event => setZoom(Number(event.target.value))}
-          >
+          <select value={zoom} onChange={event => setZoom(Number(event.target.value))}>
             {WIDTHS.map((width, i) => (
               <option key={width} value={i}>{`${width}×`}</option>
             ))}

@@ -1,0 +1,98 @@
+"""What a person does in JupyterLab, in the words of the tests."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from tests.browser.conftest import AXE, TOKEN, Jupyter
+
+# Step functions, and a client of the endpoint that the environment names.
+SETUP = """\
+%load_ext jupyter_durable
+from openai import OpenAI
+from jupyter_durable import step
+
+client = OpenAI()
+
+@step
+def note(text):
+    return {"text": text, "length": len(text)}
+
+def ask(prompt):
+    answer = client.chat.completions.create(model="gpt-4o-mini", messages=[{"role": "user", "content": prompt}])
+    return answer.choices[0].message.content
+"""
+
+
+class Lab:
+    """One page of JupyterLab, or of Notebook 7, with one notebook open."""
+
+    def __init__(self, page: Any, jupyter: Jupyter) -> None:
+        self.page = page
+        self.jupyter = jupyter
+        self.panel = page.locator("#jupyter-durable-panel")
+        # JupyterLab's own dialog lies over everything until somebody has read it; it may come twice.
+        died = page.locator(".jp-Dialog", has_text="Kernel Restarting")
+        page.add_locator_handler(died, lambda dialog: dialog.get_by_role("button", name="Ok").click())
+
+    def open(self, notebook: str, *, notebook7: bool = False) -> None:
+        """Open a notebook and wait for its kernel."""
+        kind = "notebooks" if notebook7 else "lab/tree"
+        self.page.goto(f"{self.jupyter.url}{kind}/{notebook}?token={TOKEN}" + ("" if notebook7 else "&reset"))
+        self.page.wait_for_selector(".jp-Notebook .jp-CodeCell", timeout=60_000)
+        # The mark in the toolbar says `idle` before there is a connection: a cell that is run then is lost.
+        self.page.wait_for_function(
+            "() => { const kernel = window.jupyterapp.shell.currentWidget?.sessionContext?.session?.kernel;"
+            " return kernel?.connectionStatus === 'connected' && kernel.status === 'idle'; }"
+        )
+
+    def command(self, name: str, args: dict[str, Any] | None = None) -> None:
+        """Execute a command, as the palette does."""
+        self.page.evaluate(
+            "([name, args]) => { window.jupyterapp.commands.execute(name, args); }",
+            [f"jupyter-durable:{name}", args or {}],
+        )
+
+    def show(self) -> None:
+        """Open the panel."""
+        self.command("open")
+        self.panel.wait_for(state="visible")
+
+    def run_cell(self, index: int) -> None:
+        """Run a cell by keyboard, and do not wait for its end."""
+        self.page.locator(".jp-Notebook .jp-CodeCell").nth(index).locator(".cm-content").click()
+        self.page.keyboard.press("Control+Enter")
+
+    def edit_cell(self, index: int, source: str) -> None:
+        """Put another text into a cell."""
+        self.page.evaluate(
+            "([i, source]) => window.jupyterapp.shell.currentWidget.content"
+            ".widgets[i].model.sharedModel.setSource(source)",
+            [index, source],
+        )
+
+    def wait_ran(self, index: int) -> None:
+        """Wait until a cell has its number, which it has not while it waits or runs."""
+        self.page.wait_for_function(
+            "i => /\\[\\d+\\]/.test(document.querySelectorAll('.jp-Notebook .jp-CodeCell')[i]"
+            ".querySelector('.jp-InputPrompt').textContent)",
+            arg=index,
+        )
+
+    def lines(self) -> list[str]:
+        """The lines of the tree that are on the page, top to bottom, as they are read aloud."""
+        found = self.panel.locator("[role=treeitem]").evaluate_all(
+            "all => all.sort((a, b) => a.offsetTop - b.offsetTop).map(each => each.getAttribute('aria-label'))"
+        )
+        return list(found)
+
+    def violations(self, selector: str) -> list[str]:
+        """What axe-core finds wrong in a part of the page."""
+        self.page.evaluate(AXE.read_text(encoding="utf-8"))
+        found = self.page.evaluate(
+            "async selector => (await axe.run(selector)).violations.map(v => "
+            "({id: v.id, help: v.help, nodes: v.nodes.map(n => n.html.slice(0, 200) + ' :: ' + n.failureSummary)}))",
+            selector,
+        )
+        return [json.dumps(each, indent=1) for each in found]
