@@ -6,7 +6,7 @@ over all of them, which stands in the stub that its journal left.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -52,21 +52,49 @@ def read_parts(directory: Path, parts: list[Part]) -> Iterator[Recorded]:
     connection = _open(directory)
     try:
         for part in parts:
-            for pause in _PAUSES:
-                try:
-                    _check(directory, connection, part)
-                    break
-                except (LogDamaged, LogUntrusted):
-                    # DuckDB's lock on the file falls when anything in this process closes it, and a folder elsewhere
-                    # may then write under our eyes. What is really damaged still is a moment later.
-                    connection.close()
-                    clock.sleep(pause)
-                    connection = _open(directory)
-            else:
-                _check(directory, connection, part)
+            connection = _checked(directory, connection, part)
             yield from _read(directory, connection, part)
     finally:
         connection.close()
+
+
+def read_on(directory: Path, part: Part, after: int, *, check: bool) -> Generator[Recorded, None, None]:
+    """The events of one folded execution behind a seq, for views that have read the others; see `read_parts`.
+
+    Args:
+        directory: the log.
+        part: the execution.
+        after: seq of the last event that is known.
+        check: verify the execution first; it costs a pass over all of its rows.
+    """
+    connection = _open(directory)
+    try:
+        if check:
+            connection = _checked(directory, connection, part)
+        yield from _read(directory, connection, part, after)
+    finally:
+        connection.close()
+
+
+def _checked(directory: Path, connection: duckdb.DuckDBPyConnection, part: Part) -> duckdb.DuckDBPyConnection:
+    """Verify an execution; returns the connection to go on with."""
+    for pause in _PAUSES:
+        try:
+            _check(directory, connection, part)
+        except (LogDamaged, LogUntrusted):
+            # DuckDB's lock on the file falls when anything in this process closes it, and a folder elsewhere
+            # may then write under our eyes. What is really damaged still is a moment later.
+            connection.close()
+            clock.sleep(pause)
+            connection = _open(directory)
+        else:
+            return connection
+    try:
+        _check(directory, connection, part)
+    except BaseException:
+        connection.close()
+        raise
+    return connection
 
 
 def _check(directory: Path, connection: duckdb.DuckDBPyConnection, part: Part) -> None:
@@ -89,9 +117,11 @@ def _last(part: Part) -> int:
     return entry.last.seq if upto is None else upto.seq
 
 
-def _read(directory: Path, connection: duckdb.DuckDBPyConnection, part: Part) -> Iterator[Recorded]:
+def _read(directory: Path, connection: duckdb.DuckDBPyConnection, part: Part, after: int = -1) -> Iterator[Recorded]:
     with database.reading(directory):
-        rows = connection.execute(_SELECT + "<= ? ORDER BY seq", [part[0].header.execution, _last(part)])
+        rows = connection.execute(
+            _SELECT + "BETWEEN ? AND ? ORDER BY seq", [part[0].header.execution, after + 1, _last(part)]
+        )
     while some := _fetch(directory, rows):
         for row in some:
             yield _recorded(row)

@@ -8,12 +8,13 @@ from typing import Literal
 import msgspec
 
 from jupyter_durable.branches import BranchView
-from jupyter_durable.server.index import BranchIndex, Track
+from jupyter_durable.server.index import BranchIndex
 from jupyter_durable.server.listing import branch_item
 from jupyter_durable.server.logs import LogView, branch_of, branches_of, newest_of, records_of
 from jupyter_durable.server.pages import row, totals
 from jupyter_durable.server.place import NotHere
 from jupyter_durable.server.shapes import Diff, DiffRow
+from jupyter_durable.server.tracks import Track
 
 Verdict = Literal["equal", "value", "status", "arguments", "only_a", "only_b"]
 

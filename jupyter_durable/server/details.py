@@ -22,7 +22,7 @@ from jupyter_durable.events import (
 from jupyter_durable.log.listing import Listing
 from jupyter_durable.server import inert, messages, replies
 from jupyter_durable.server.attempts import attempts, error_view, plain_text
-from jupyter_durable.server.index import BranchIndex, Track
+from jupyter_durable.server.index import BranchIndex
 from jupyter_durable.server.inert import NotShown
 from jupyter_durable.server.logs import LogView, branch_of, branches_of, records_of
 from jupyter_durable.server.pages import notices, row
@@ -38,6 +38,7 @@ from jupyter_durable.server.shapes import (
     Settled,
     StepDetail,
 )
+from jupyter_durable.server.tracks import Track
 
 _EVENTS = 2000
 """Events of one step that are read."""

@@ -112,7 +112,6 @@ class DurableHandler(APIHandler):
 
     async def on_log(self, does: Callable[[LogView], Shape], *, slow: bool = False) -> None:
         """Answer with what is found in the log that is asked about."""
-        self.desk.watcher.wake()
         await self.reply(lambda: does(self.desk.logs.get(self.notebook)), slow=slow)
 
     async def reply(self, does: Callable[[], Shape], *, slow: bool = False) -> None:
@@ -122,6 +121,7 @@ class DurableHandler(APIHandler):
         except DurableError as error:
             await self.refuse(error)
         else:
+            self.desk.watcher.wake()  # now that the log is among those that were asked about
             self.set_header("Cache-Control", "no-store")
             await self.finish(body)
 

@@ -9,11 +9,13 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterable
+from itertools import islice
 
 import msgspec
 
+from jupyter_durable import clock
 from jupyter_durable.errors import LogError, LogTooNew, LogUntrusted
-from jupyter_durable.event_data import ExecutionHeader, Head, Notice, Usage
+from jupyter_durable.event_data import ExecutionHeader, Head, Notice
 from jupyter_durable.events import (
     AnyEvent,
     AttemptFailed,
@@ -38,75 +40,14 @@ from jupyter_durable.log import folded
 from jupyter_durable.log.line import decode_event
 from jupyter_durable.log.listing import Entry as Listed
 from jupyter_durable.log.local import LocalLog
-from jupyter_durable.log.reader import JournalReader, Places, Position
+from jupyter_durable.log.reader import JournalReader
 from jupyter_durable.server.thin import NO_DIGEST, digest, slim, slim_adopted
+from jupyter_durable.server.tracks import Segment, Sum, Track, raw_state
+
+_SOME = 2000
+"""Events that are read from the database between two looks at the clock."""
 
 _ENDS = (StepCompleted, StepNotStored, StepFailed, StepCancelled, StepInterrupted)
-
-
-class Track(msgspec.Struct, eq=False, gc=False):
-    """What a row tells beyond its `Entry`."""
-
-    entry: Entry
-    cell: str
-    started: float
-    began: float
-    """When its newest attempt began."""
-    parent: int = -1
-    changed: int = -1
-    ended: float = -1.0
-    seconds: float = -1.0
-    line: int = 0
-    provider: str = ""
-    model: str = ""
-    told: bool = False
-    """Whether the newest attempt has told what it used."""
-    outputs: int = 0
-    value: bytes = NO_DIGEST
-    """Digest of the stored value."""
-    events: tuple[int, ...] = ()
-    """Seq of every event that concerns it."""
-
-
-class Segment(msgspec.Struct, eq=False):
-    """A stretch of the branch: one execution, as far as it has been read."""
-
-    entry: Listed
-    upto: Head | None
-    secret: bytes | None
-    first: int = -1
-    last: int = -1
-    """Seq of the last event read."""
-    position: Position | None = None
-    """Where the journal was left; ``None`` if the execution was read from the database."""
-    places: Places = msgspec.field(default_factory=Places)
-
-    @property
-    def execution(self) -> str:
-        """Its id."""
-        return self.entry.header.execution
-
-    @property
-    def whole(self) -> bool:
-        """Whether everything that the branch has of it was read."""
-        return self.last >= (self.entry.last.seq if self.upto is None else self.upto.seq)
-
-
-class Sum(msgspec.Struct, eq=False):
-    """Calls, tokens and money, as they come."""
-
-    calls: int = 0
-    tokens: int = 0
-    cost: float = 0.0
-    unpriced: int = 0
-    unknown: int = 0
-
-    def add(self, usage: Usage, calls: int = 1) -> None:
-        """Count what was told."""
-        self.calls += calls
-        self.tokens += (usage.input or 0) + (usage.output or 0)
-        self.cost += usage.cost or 0.0
-        self.unpriced += usage.cost is None
 
 
 class BranchIndex:
@@ -185,9 +126,6 @@ class BranchIndex:
         for known, (entry, upto) in zip(self.segments, segments, strict=False):
             if known.execution != entry.header.execution or (upto is not None and known.last > upto.seq):
                 return False
-            until = entry.last.seq if upto is None else upto.seq
-            if known.last < until and (known.entry.stub is None) != (entry.stub is None) and known.last >= 0:
-                return False  # it was folded away before it was read whole
             if entry.stub is None and known.position is not None and entry.size < known.position.offset:
                 return False
         return True
@@ -201,12 +139,7 @@ class BranchIndex:
 
     def _read(self, segment: Segment, enough: float | None) -> bool:
         if segment.entry.stub is not None:
-            self._take(
-                segment, folded.read_all(self.log.directory, segment.entry, segment.upto, segment.secret), keep=True
-            )
-            return True
-        from jupyter_durable import clock
-
+            return self._read_folded(segment, enough)
         until = None if segment.upto is None else segment.upto.seq
         reader = JournalReader(segment.entry.path, segment.secret, segment.position)
         try:
@@ -227,9 +160,25 @@ class BranchIndex:
             return self._read(segment, enough)
         return True
 
-    def _take(
-        self, segment: Segment, events: Iterable[Recorded], until: int | None = None, *, keep: bool = False
-    ) -> None:
+    def _read_folded(self, segment: Segment, enough: float | None) -> bool:
+        part = (segment.entry, segment.upto, segment.secret)
+        events = folded.read_on(self.log.directory, part, segment.last, check=not segment.checked)
+        try:
+            while some := list(islice(events, _SOME)):
+                segment.checked = True
+                self._take(segment, some)
+                if enough is not None and clock.monotonic() > enough:
+                    return segment.whole
+        except LogUntrusted as error:
+            if segment.secret is None:
+                raise
+            self.untrusted, segment.secret = str(error), None
+            return self._read_folded(segment, enough)
+        finally:
+            events.close()
+        return True
+
+    def _take(self, segment: Segment, events: Iterable[Recorded], until: int | None = None) -> None:
         for recorded in events:
             if recorded.seq <= segment.last:
                 continue
@@ -239,8 +188,6 @@ class BranchIndex:
                 segment.first = recorded.seq
             self._apply(recorded.seq, recorded.event)
             segment.last = recorded.seq
-        if keep:
-            segment.position = None
 
     # Taking in -------------------------------------------------------------------------------------------------------
 
@@ -371,11 +318,6 @@ class BranchIndex:
     def header_of(self, execution: str) -> ExecutionHeader | None:
         """The first line of one of its executions."""
         return next((s.entry.header for s in self.segments if s.execution == execution), None)
-
-
-def raw_state(entry: Entry) -> str:
-    """The state of an entry, with adoption as one of its own."""
-    return "adopted" if entry.adopted is not None and entry.seq == entry.end else entry.state
 
 
 def _decoded(segment: Segment, seq: int, line: bytes) -> AnyEvent:

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from jupyter_durable.event_data import Notice, Usage
 from jupyter_durable.history import Entry
-from jupyter_durable.server.index import BranchIndex, Sum, Track, raw_state
+from jupyter_durable.server.index import BranchIndex
 from jupyter_durable.server.listing import run_status
 from jupyter_durable.server.logs import LogView, branch_of, branches_of, records_of
 from jupyter_durable.server.shapes import (
@@ -18,6 +18,7 @@ from jupyter_durable.server.shapes import (
     Totals,
     UsageItem,
 )
+from jupyter_durable.server.tracks import Sum, Track, raw_state
 
 LIMIT = 10_000
 """Rows of a page at most."""

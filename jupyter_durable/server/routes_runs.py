@@ -49,7 +49,6 @@ class RunsHandler(DurableHandler):
     @authorized
     async def get(self) -> None:
         """GET runs."""
-        self.desk.watcher.wake()
 
         def runs() -> Runs:
             place = self.notebook

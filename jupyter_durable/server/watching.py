@@ -48,6 +48,7 @@ INTERVAL = 0.5
 """Seconds between two looks."""
 WATCHED = 600.0
 """Seconds for which a log is watched after somebody asked about it."""
+_LATELY = 5.0
 _SHARE = 20
 """A look that takes long is followed by a pause of this many times its length."""
 
@@ -94,12 +95,17 @@ class Watcher:
             return []
 
     def look(self, view: LogView) -> list[Hint]:
-        """What has changed in a log since the last look; the first look sees how it is, and hints at nothing."""
+        """What has changed in a log since the last look.
+
+        The first look hints at what runs or has just ended: it may have changed since the client was answered.
+        """
         try:
             listing = view.look()
         except (LogError, OSError):
             return []  # who asks by REST is told why
         found: dict[str, Hint] = {}
+        fresh: set[str] = set()
+        lately = clock.now() - _LATELY
         by_run: dict[str, list[Any]] = {}
         for record in listing.records():
             by_run.setdefault(record.header.run, []).append(record)
@@ -109,9 +115,12 @@ class Watcher:
                 found[branch.branch] = Hint(
                     log=view.name, run=run, branch=branch.branch, seq=last, status=run_status(branch.newest)
                 )
+            fresh |= {r.header.branch for r in records if r.running or (r.ended or 0.0) > lately}
         before = self._seen.get(view.log.directory)
         self._seen[view.log.directory] = found
-        return [] if before is None else [hint for branch, hint in found.items() if before.get(branch) != hint]
+        if before is None:
+            return [hint for branch, hint in found.items() if branch in fresh]
+        return [hint for branch, hint in found.items() if before.get(branch) != hint]
 
 
 def data_of(hint: Hint) -> dict[str, Any]:

@@ -56,14 +56,14 @@ def branches(begin):
     second = begin(branch=f"{RUN}.2", branch_name="main-2")
     second.append(completed(second.append(started("same")), 1))
     second.append(completed(second.append(started("value")), 2))
-    other = msg_replace(started("asked"), digest="another")
+    other = replace(started("asked"), digest="another")
     second.append(completed(second.append(other), 1))
     second.append(failed(second.append(started("ends"))))
     second.append(started("new"))
     second.append(ended())
 
 
-def msg_replace(event, **changes):
+def replace(event, **changes):
     import msgspec
 
     return msgspec.structs.replace(event, **changes)

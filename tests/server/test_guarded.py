@@ -64,8 +64,7 @@ def cookie(jp_serverapp, jp_asyncio_loop, fetch, jp_base_url, http_server_client
             return error.response
 
     response = jp_asyncio_loop.run_until_complete(login())
-    jar = dict(header.split(";")[0].split("=", 1) for header in response.headers.get_list("Set-Cookie"))
-    return jar
+    return dict(header.split(";")[0].split("=", 1) for header in response.headers.get_list("Set-Cookie"))
 
 
 @pytest.fixture
@@ -207,6 +206,7 @@ def test_a_configured_log_may_be_a_link(ask, doubled, log, tmp_path, monkeypatch
 
 # A stranger's log ---------------------------------------------------------------------------------------------------
 
+CIRCLE = {"$": "error", "class": 0}
 HOSTILE = [
     "<img src=x onerror=alert(1)>",
     "a/b/../c",
@@ -253,7 +253,7 @@ def test_a_run_whose_id_has_slashes_is_asked_by_its_escaped_id(fetch, begin, jp_
         Payload(codec="tagged", data=raw({"$": "nparray", "blob": "/dev/zero"})),
         Payload(codec="tagged", data=raw({"$": "typed", "classes": 3, "value": {"$": "enum", "class": -1}})),
         Payload(codec="tagged", data=raw({"$": "typed", "classes": [{"of": 0}], "value": {"$": "class", "class": 0}})),
-        Payload(codec="tagged", data=raw({"$": "typed", "classes": [{"of": 1}, {"of": 0}], "value": {"$": "error", "class": 0}})),
+        Payload(codec="tagged", data=raw({"$": "typed", "classes": [{"of": 1}, {"of": 0}], "value": CIRCLE})),
         Payload(codec="tagged", data=raw({"$": ["x"], "v": {}})),
         Payload(codec="tagged", data=raw({"$": "tuple", "v": {"$": "tuple", "v": 3}})),
         Payload(codec="tagged", data=raw({"$": "enum", "v": [[], {}]})),

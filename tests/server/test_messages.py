@@ -133,10 +133,7 @@ ANSWER = [("assistant", "text", "Sunny.")]
         ({"choices": [{"text": "Sunny.", "finish_reason": "length"}]}, "length"),
         ({"role": "assistant", "content": [{"type": "text", "text": "Sunny."}], "stop_reason": "end_turn"}, "end_turn"),
         (
-            {
-                "status": "completed",
-                "output": [{"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "Sunny."}]}],
-            },
+            {"status": "completed", "output": [{"role": "assistant", "content": [{"type": "x", "text": "Sunny."}]}]},
             "completed",
         ),
         (
@@ -170,7 +167,13 @@ ANSWER = [("assistant", "text", "Sunny.")]
             ],
             "",
         ),
-        ([{"candidates": [{"content": {"parts": [{"text": "Sun"}]}}]}, {"candidates": [{"content": {"parts": [{"text": "ny."}]}, "finishReason": "STOP"}]}], "STOP"),
+        (
+            [
+                {"candidates": [{"content": {"parts": [{"text": "Sun"}]}}]},
+                {"candidates": [{"content": {"parts": [{"text": "ny."}]}, "finishReason": "STOP"}]},
+            ],
+            "STOP",
+        ),
         ([{"message": {"content": "Sun"}}, {"message": {"content": "ny."}, "done_reason": "stop"}], "stop"),
     ],
 )  # fmt: skip
