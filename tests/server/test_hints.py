@@ -86,9 +86,9 @@ def test_who_listens_on_the_event_bus_is_told_of_a_change(ask, begin, jp_servera
     ask("runs")
 
     async def hear():
-        hint = None
+        hint = {"seq": 0}
         # The watcher may not have had its first look yet; then the next event tells.
-        while hint is None:
+        while not hint["seq"]:
             writer.append(started("a"))
             try:
                 hint = await asyncio.wait_for(told.get(), 2)
@@ -104,7 +104,6 @@ def test_who_listens_on_the_event_bus_is_told_of_a_change(ask, begin, jp_servera
         "branch": f"{RUN}.1",
         "status": "running",
     }
-    assert hint["seq"] > 0
 
 
 def test_a_front_end_receives_hints_below_the_base_url_with_their_schema_id(ask, begin, jp_ws_fetch, jp_asyncio_loop):
