@@ -148,7 +148,8 @@ class _Handler(BaseHTTPRequestHandler):
                     "type": "error",
                     "error": {"message": "Refused by the test.", "type": "refused", "code": None},
                 }
-                self._send(fault.status, refusal, headers=fault.headers)
+                # Said, not only done: else a client may send its next request into a connection that is going away.
+                self._send(fault.status, refusal, headers=(*fault.headers, ("Connection", "close")))
             self.close_connection = True
             return
         if seen.kind != "model":

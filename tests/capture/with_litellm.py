@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from tests.capture.scenarios import ANTHROPIC_KEY, CHAT, CLAUDE, OPENAI_KEY, asks, scenario
@@ -18,7 +19,7 @@ def _anthropic(url: str, text: str, **more: Any) -> dict[str, Any]:
 
 def _seen(answer: Any) -> Any:
     value = answer.model_dump(mode="json")
-    if not str(value.get("id", "")).startswith("chatcmpl-0"):
+    if not re.fullmatch(r"chatcmpl-\d{6}", str(value.get("id", ""))):
         value.pop("id", None)  # litellm makes one up where it translates
     value.pop("created", None)  # the same
     return {"type": type(answer).__name__, "value": value}

@@ -257,7 +257,10 @@ def test_g15_a_failed_durable_cell_under_run_all(case, kind):
     cell, name, charged = FAILURES[kind]
     case.open(CHARGE)
 
-    requests = [case.kernel.send(each) for each in (cell, 'hit("ship goods")', 'hit("more")')]
+    # A cell that fails at once would be over before the others have arrived, which Run All does not know either.
+    wait = "import os, time\nwhile not os.path.exists('all sent'): time.sleep(0.01)"
+    _, *requests = [case.kernel.send(each) for each in (wait, cell, 'hit("ship goods")', 'hit("more")')]
+    (case.folder / "all sent").touch()
     ran, *later = [case.kernel.collect(request) for request in requests]
 
     assert (ran.status, ran.reply["ename"]) == ("error", name)
