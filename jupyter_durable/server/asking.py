@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 
 LIMIT = 10_000
 """Rows of an answer at most."""
-SECONDS = 20.0
-"""What a query may take."""
+SECONDS = 8.0
+"""What a query may take: less than a kernel waits for the database when a cell ends."""
 _MEMORY = "1GB"
 _TEXT = 20_000
 """Characters of one cell."""

@@ -41,38 +41,38 @@ def diff(
         limit: rows at most.
         changed: leave out what is equal.
     """
-    listing = view.look()
-    records = records_of(listing, run)
-    branches = branches_of(records)
-    right = branch_of(branches, b) if b else newest_of(branches, records)
-    left = branch_of(branches, a) if a else _origin(right, branches)
-    # The lock of the log is one that a thread may take twice, and both branches are kept meanwhile.
-    with view.branch(listing, left.branch) as (first, _), view.branch(listing, right.branch) as (second, _):
-        pairs = pair(first, second)
-        counts: dict[str, int] = {}
-        for each in pairs:
-            counts[each.verdict] = counts.get(each.verdict, 0) + 1
-        shown = [each for each in pairs if each.verdict != "equal"] if changed else pairs
-        running_a, running_b = (_running(branch) for branch in (left, right))
-        return Diff(
-            log=view.name,
-            run=run,
-            a=branch_item(left, branches, records),
-            b=branch_item(right, branches, records),
-            rows=[
-                DiffRow(
-                    a=None if each.a is None else row(each.a, running_a),
-                    b=None if each.b is None else row(each.b, running_b),
-                    verdict=each.verdict,
-                )
-                for each in shown[after : after + limit]
-            ],
-            next=after + limit if limit and after + limit < len(shown) else None,
-            counts=counts,
-            totals_a=totals(first, running_a),
-            totals_b=totals(second, running_b),
-            untrusted=first.untrusted or second.untrusted,
-        )
+    with view.looking() as listing:
+        records = records_of(listing, run)
+        branches = branches_of(records)
+        right = branch_of(branches, b) if b else newest_of(branches, records)
+        left = branch_of(branches, a) if a else _origin(right, branches)
+        # The lock of the log is one that a thread may take twice, and both branches are kept meanwhile.
+        with view.branch(listing, left.branch) as (first, _), view.branch(listing, right.branch) as (second, _):
+            pairs = pair(first, second)
+            counts: dict[str, int] = {}
+            for each in pairs:
+                counts[each.verdict] = counts.get(each.verdict, 0) + 1
+            shown = [each for each in pairs if each.verdict != "equal"] if changed else pairs
+            running_a, running_b = (_running(branch) for branch in (left, right))
+            return Diff(
+                log=view.name,
+                run=run,
+                a=branch_item(left, branches, records),
+                b=branch_item(right, branches, records),
+                rows=[
+                    DiffRow(
+                        a=None if each.a is None else row(each.a, running_a),
+                        b=None if each.b is None else row(each.b, running_b),
+                        verdict=each.verdict,
+                    )
+                    for each in shown[after : after + limit]
+                ],
+                next=after + limit if limit and after + limit < len(shown) else None,
+                counts=counts,
+                totals_a=totals(first, running_a),
+                totals_b=totals(second, running_b),
+                untrusted=first.untrusted or second.untrusted,
+            )
 
 
 def _origin(branch: BranchView, branches: list[BranchView]) -> BranchView:

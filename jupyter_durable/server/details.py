@@ -49,38 +49,38 @@ _BODY = 1_000_000
 
 def detail(view: LogView, run: str, branch: str, number: int) -> StepDetail:
     """Answer to GET steps/NUMBER."""
-    listing = view.look()
-    found = branch_of(branches_of(records_of(listing, run)), branch)
-    running = found.newest.header.execution if found.newest.running else ""
-    with view.branch(listing, found.branch) as (index, _):
-        track = index.tracks.get(number)
-        if track is None:
-            raise NotHere(f"Branch {found.name} has no step {number}.")
-        with events_of(index) as events:
-            parts = _Parts(index, track, events)
-            entry = track.entry
-            return StepDetail(
-                log=view.name,
-                run=run,
-                branch=found.branch,
-                branch_name=found.name,
-                row=row(track, running),
-                digest=entry.key.digest,
-                evidence=entry.evidence,
-                pure=entry.pure,
-                value=parts.value(),
-                error=parts.error(),
-                not_stored=parts.not_stored(),
-                settled=None
-                if entry.settlement is None
-                else Settled(choice=entry.settlement.choice, by=entry.settlement.by),
-                adopted_from=parts.adopted_from(listing),
-                attempts=attempts(parts.events, running),
-                outputs=parts.outputs(),
-                notices=notices(entry.notices),
-                call=parts.call() if entry.kind == "model" else None,
-                note=parts.note,
-            )
+    with view.looking() as listing:
+        found = branch_of(branches_of(records_of(listing, run)), branch)
+        running = found.newest.header.execution if found.newest.running else ""
+        with view.branch(listing, found.branch) as (index, _):
+            track = index.tracks.get(number)
+            if track is None:
+                raise NotHere(f"Branch {found.name} has no step {number}.")
+            with events_of(index) as events:
+                parts = _Parts(index, track, events)
+                entry = track.entry
+                return StepDetail(
+                    log=view.name,
+                    run=run,
+                    branch=found.branch,
+                    branch_name=found.name,
+                    row=row(track, running),
+                    digest=entry.key.digest,
+                    evidence=entry.evidence,
+                    pure=entry.pure,
+                    value=parts.value(),
+                    error=parts.error(),
+                    not_stored=parts.not_stored(),
+                    settled=None
+                    if entry.settlement is None
+                    else Settled(choice=entry.settlement.choice, by=entry.settlement.by),
+                    adopted_from=parts.adopted_from(listing),
+                    attempts=attempts(parts.events, running),
+                    outputs=parts.outputs(),
+                    notices=notices(entry.notices),
+                    call=parts.call() if entry.kind == "model" else None,
+                    note=parts.note,
+                )
 
 
 class _Parts:

@@ -21,6 +21,8 @@ from jupyter_durable.server.place import NotHere, Place, check
 _LOGS = 32
 _BRANCHES = 12
 """Branches of one log that are kept in memory; who asks for another waits until it is read again."""
+_STEPS = 300_000
+"""Steps of them all together, about."""
 
 
 class LogView:
@@ -44,11 +46,17 @@ class LogView:
             return self.log.look()
 
     @contextmanager
+    def looking(self) -> Iterator[Listing]:
+        """A fresh listing that stays the newest: nobody else reads further into a branch meanwhile."""
+        with self.lock:
+            yield self.log.look()
+
+    @contextmanager
     def branch(self, listing: Listing, branch: str, enough: float | None = None) -> Iterator[tuple[BranchIndex, bool]]:
         """A branch, read up to its end or until it is enough; it is not touched by others meanwhile.
 
         Args:
-            listing: a fresh listing.
+            listing: of `looking`.
             branch: id of the branch.
             enough: seconds to read at most.
 
@@ -58,11 +66,17 @@ class LogView:
         with self.lock:
             index = self._branches.pop(branch, None) or BranchIndex(self.log, branch)
             self._branches[branch] = index
-            if len(self._branches) > _BRANCHES:
-                self._branches.popitem(last=False)
+            self._make_room()
             until = None if enough is None else clock.monotonic() + enough
             whole = index.update(listing.segments(branch), until)
             yield index, whole
+
+    def _make_room(self) -> None:
+        """Forget the branches that were asked about longest ago, but not the newest two: a diff needs both."""
+        while len(self._branches) > 2 and (
+            len(self._branches) > _BRANCHES or sum(len(each.tracks) for each in self._branches.values()) > _STEPS
+        ):
+            self._branches.popitem(last=False)
 
 
 class Logs:

@@ -37,34 +37,34 @@ def page(view: LogView, run: str, branch: str, *, after: int = -1, epoch: str = 
         epoch: what the last page said.
         limit: rows at most.
     """
-    listing = view.look()
-    records = records_of(listing, run)
-    found = branch_of(branches_of(records), branch)
-    newest = found.newest
-    running = newest.header.execution if newest.running else ""
-    with view.branch(listing, found.branch, _ENOUGH) as (index, whole):
-        reset = after >= 0 and not _continues(index, after, epoch)
-        tracks, up_to, more = index.since(-1 if reset else after, limit)
-        at = index.segment_of(up_to)
-        return Page(
-            log=view.name,
-            run=run,
-            branch=found.branch,
-            branch_name=found.name,
-            rows=[row(track, running) for track in tracks],
-            next=up_to,
-            epoch="" if at is None else at.execution,
-            reset=reset,
-            more=more or not whole,
-            head=max([index.head, *(r.last.seq for r in records if r.header.branch == found.branch)]),
-            running=running,
-            newest=newest.header.execution,
-            newest_status=run_status(newest),
-            totals=totals(index, running),
-            notices=notices(index.notices),
-            untrusted=index.untrusted,
-            damaged=index.damaged,
-        )
+    with view.looking() as listing:
+        records = records_of(listing, run)
+        found = branch_of(branches_of(records), branch)
+        newest = found.newest
+        running = newest.header.execution if newest.running else ""
+        with view.branch(listing, found.branch, _ENOUGH) as (index, whole):
+            reset = after >= 0 and not _continues(index, after, epoch)
+            tracks, up_to, more = index.since(-1 if reset else after, limit)
+            at = index.segment_of(up_to)
+            return Page(
+                log=view.name,
+                run=run,
+                branch=found.branch,
+                branch_name=found.name,
+                rows=[row(track, running) for track in tracks],
+                next=up_to,
+                epoch="" if at is None else at.execution,
+                reset=reset,
+                more=more or not whole,
+                head=max([index.head, *(r.last.seq for r in records if r.header.branch == found.branch)]),
+                running=running,
+                newest=newest.header.execution,
+                newest_status=run_status(newest),
+                totals=totals(index, running),
+                notices=notices(index.notices),
+                untrusted=index.untrusted,
+                damaged=index.damaged,
+            )
 
 
 def _continues(index: BranchIndex, after: int, epoch: str) -> bool:
