@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+
 import pytest
 
 from jupyter_durable import durable
@@ -269,6 +271,41 @@ def test_a_branch_folded_away_between_two_polls_is_read_on(begin, log):
     after = page(view, RUN, "main", after=found.next, epoch=found.epoch)
 
     assert (after.reset, [row.name for row in after.rows], after.damaged) == (False, ["b"], "")
+
+
+def test_clients_that_poll_at_once_do_not_make_each_other_read_anew(begin, log, read):
+    writer = begin()
+    view = LogView(log)
+    count = 300
+
+    def poll():
+        while page(view, RUN, "main", limit=0).head < count:
+            pass
+
+    threads = [threading.Thread(target=poll) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for n in range(count):
+        writer.append(started("a", n=n))
+    for thread in threads:
+        thread.join()
+
+    assert len(read) == count + 1
+
+
+def test_branches_that_nobody_asks_about_any_more_are_forgotten(begin, log, monkeypatch):
+    from jupyter_durable.server import logs
+
+    monkeypatch.setattr(logs, "_STEPS", 3)
+    begin(run="bbbb", branch="bbbb.1")
+    view = LogView(log)
+    for place in range(4):
+        writer = begin(branch=f"{RUN}.{place}", branch_name=f"b{place}")
+        for n in range(2):
+            writer.append(started("a", n=n))
+        assert len(page(view, RUN, f"b{place}").rows) == 2
+
+    assert list(view._branches) == [f"{RUN}.2", f"{RUN}.3"]
 
 
 def test_first_rows_of_a_long_branch_come_before_it_is_read_whole(begin, log, monkeypatch):
