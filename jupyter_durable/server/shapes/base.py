@@ -32,7 +32,8 @@ class Problem(Shape, frozen=True, kw_only=True):
     reason: str = ""
     """The words of the HTTP status."""
     error: str = ""
-    """Class of the error, such as ``BranchBusy``; ``docs/errors.md`` explains each."""
+    """Class of the error, such as ``BranchBusy``; ``docs/errors.md`` explains each. Empty for what the server itself
+    refuses."""
     facts: dict[str, str | int | float | bool | None] = {}
     """What is known of the place: ``run``, ``branch``, ``step``, ``pid``, ``file``, ``line`` and so on."""
 
