@@ -7,11 +7,15 @@ models anew: an answer on which the attempt failed would make it fail again.
 
 from __future__ import annotations
 
-from jupyter_durable.call import Call, Place
+from jupyter_durable import errors
+from jupyter_durable.call import Call, Place, Stop
 from jupyter_durable.history import Entry, History
 
 OF_FAILED_ATTEMPT = "asked anew: the attempt of its step had failed"
 """Why a model call is executed although it has an answer."""
+
+CANCELLED_BEFORE = "cancelled by what ended the cell"
+"""Why a step is executed that was cancelled in an earlier execution."""
 
 
 def is_of_failed_attempt(history: History, entry: Entry, place: Place | None) -> bool:
@@ -33,6 +37,14 @@ def is_of_failed_attempt(history: History, entry: Entry, place: Place | None) ->
                 return True
         place = place.parent
     return False
+
+
+def is_cancelled_with_the_cell(history: History, entry: Entry) -> bool:
+    """Whether a step was cancelled by what ended the execution: nobody has seen it cancelled and gone on.
+
+    An execution that was killed does not tell: there, cancelled is an end.
+    """
+    return entry.state == "cancelled" and history.outcome is not None and history.nobody_went_on(entry)
 
 
 def is_retried(history: History, entry: Entry, call: Call) -> bool:
@@ -57,3 +69,16 @@ def _inner_failures(history: History, place: Place) -> frozenset[int]:
     """Failures inside a step that ended one of its attempts in an earlier execution."""
     outer = history.entries.get(place.key) if place.key is not None else None
     return outer.inner_failures if outer is not None else frozenset()
+
+
+def not_stored(entry: Entry) -> Stop:
+    """The stop at a step that has run and whose value could not be stored."""
+    reason = entry.unstored.reason if entry.unstored is not None else "its value could not be stored"
+    return Stop(
+        errors.ValueNotStored,
+        f"{entry.label} has run and its effect did happen, but its value was not stored: {reason} It is not executed "
+        f"again by itself. Say what to do: `%durable settle {entry.begun} salvage` (use the plainer form that was "
+        f"saved), `%durable settle {entry.begun} value EXPRESSION`, `%durable settle {entry.begun} rerun`, or "
+        f"`%durable settle {entry.begun} fail`.",
+        (entry,),
+    )

@@ -173,6 +173,7 @@ def find_run(log: EventLog, text: str, notebook: str | None = None) -> str:
         return found[0].run
     if not found:
         names = ", ".join(f"`{view.name}`" for view in listed[:10]) or "none yet"
+        names += f" and {len(listed) - 10} more" if len(listed) > 10 else ""
         raise errors.UsageError(f"There is no run `{text}` in this log. Its runs: {names}.")
     which = ", ".join(f"{view.run} ({view.notebook or 'no notebook'})" for view in found)
     raise errors.UsageError(f"Several runs are called `{text}`: {which}. Name one by its id.")

@@ -20,6 +20,7 @@ class Matcher:
         self._served: set[int] = set()
         self._left: dict[tuple[int, str], int] = {}
         self._claimed: dict[str, Place] = {}
+        self._pure: dict[int, dict[tuple[str, str], list[Entry]]] = {}
         self._elsewhere: dict[int, dict[tuple[str, str, str], list[Entry]]] = {}
         for history in histories:
             for scope, entries in history.scopes.items():
@@ -54,6 +55,22 @@ class Matcher:
                 if id(entry) not in self._served:
                     call.key = entry.key
                     return entry
+        return None
+
+    def find_pure(self, history: History, call: Call) -> Entry | None:
+        """The oldest unserved result of an equal call that depends on nothing but its arguments, wherever it was made.
+
+        Only for what comes after a difference: before it, a call is what it is by its place.
+        """
+        index = self._pure.get(id(history))
+        if index is None:
+            index = self._pure[id(history)] = {}
+            for entry in sorted(history.entries.values(), key=lambda e: e.begun):
+                if entry.pure and entry.state == "completed":
+                    index.setdefault((entry.key.name, entry.key.digest), []).append(entry)
+        for entry in index.get((call.name, call.digest), ()):
+            if id(entry) not in self._served and entry.evidence == call.evidence and entry.kind == call.kind:
+                return entry
         return None
 
     def _around(self, history: History, place: Place) -> list[str]:

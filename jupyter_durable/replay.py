@@ -1,7 +1,6 @@
 """What to do about a call: return what is recorded, take it over, execute it, or stop. Pure.
 
-`Replay.ask` knows no clock, does no I/O and changes nothing outside of its own bookkeeping; the runner acts
-on the verdict. Three histories of thought meet here:
+`Replay.ask` knows no clock, does no I/O, changes only its own bookkeeping; the runner acts on the verdict. Three meet:
 
 * the branch's *own* history: what it holds is returned; what contradicts it is nondeterminism;
 * the history of the *origin*, if the branch was made because code or inputs changed: what comes before the
@@ -15,7 +14,14 @@ later, and whoever consumes its result. Twenty gathered chains and an edit in on
 from __future__ import annotations
 
 from jupyter_durable import errors
-from jupyter_durable.attempts import OF_FAILED_ATTEMPT, is_of_failed_attempt, is_retried
+from jupyter_durable.attempts import (
+    CANCELLED_BEFORE,
+    OF_FAILED_ATTEMPT,
+    is_cancelled_with_the_cell,
+    is_of_failed_attempt,
+    is_retried,
+    not_stored,
+)
 from jupyter_durable.call import (
     HELPERS,
     LATER,
@@ -112,10 +118,12 @@ class Replay:
             self._retrace(self.source, entry, call.place)
         if is_of_failed_attempt(self.own, entry, call.place):
             return self._replay_only(call) if self.policy.replay_only else Execute(OF_FAILED_ATTEMPT, entry)
+        if is_cancelled_with_the_cell(self.own, entry):
+            return self._again(entry, call)
         if entry.state in ("completed", "cancelled"):
             return Recorded(entry, "taken over from another branch" if entry.adopted else "recorded")
         if entry.state == "not_stored":
-            return _not_stored(entry)
+            return not_stored(entry)
         if entry.state == "failed" and not is_retried(self.own, entry, call):
             return Recorded(entry, "recorded failure that the program caught")
         return self._again(entry, call)
@@ -153,7 +161,8 @@ class Replay:
                 f"`%durable settle {entry.begun} value EXPRESSION`, or `%durable settle {entry.begun} fail`.",
                 (entry,),
             )
-        why = "begun before, end not known" if entry.state == "open" else "interrupted before its end"
+        whys = {"open": "begun before, end not known", "cancelled": CANCELLED_BEFORE}
+        why = whys.get(entry.state, "interrupted before its end")
         return Execute("a person said: run it again" if settled else why, entry)
 
     def _contradiction(self, call: Call) -> Verdict | None:
@@ -241,6 +250,9 @@ class Replay:
         if is_of_failed_attempt(source, entry, place):
             self.match.serve(source, entry)
             return self._live(call, OF_FAILED_ATTEMPT)
+        if is_cancelled_with_the_cell(source, entry) and not call.at_most_once:
+            self.match.serve(source, entry)
+            return self._live(call, CANCELLED_BEFORE)
         if entry.state in ("completed", "cancelled"):
             self.match.serve(source, entry)
             return Adopt(entry, "the same before the first difference")
@@ -255,6 +267,10 @@ class Replay:
         place = call.place
         scopes = self.match.candidates(source, place)
         waiting = self.match.unserved(source, scopes[0]) if scopes else []
+        if (elsewhere := self._equal_elsewhere(source, call)) is not None:
+            place.taint()
+            self.match.serve(source, elsewhere)
+            return Adopt(elsewhere, "depends on nothing but its arguments")
         if not waiting:
             return self._live(call, "")
         if self.policy.strict:
@@ -271,6 +287,13 @@ class Replay:
         if asked_later and not known_name:
             return self._ask_person(source, asked_later, call)
         return self._live(call, why, same_name)
+
+    def _equal_elsewhere(self, source: History, call: Call) -> Entry | None:
+        """The result of an equal pure call that the origin has made in another place, if it may be used."""
+        if not call.pure or self.policy.strict or self._reuse(call.name) == "none" or call.rerun == "always":
+            return None
+        entry = self.match.find_pure(source, call)
+        return None if entry is None or is_of_failed_attempt(source, entry, call.place) else entry
 
     def _after_difference(self, source: History, entry: Entry, call: Call, changed: bool) -> Verdict:
         reuse = self._reuse(call.name)
@@ -296,7 +319,7 @@ class Replay:
             by_rule = call.pure and not changed
             return Adopt(entry, "depends on nothing but its arguments" if by_rule else "a person said: reuse")
         if keep and entry.state == "not_stored":
-            return _not_stored(entry)
+            return not_stored(entry)
         return self._live(call, "its code changed" if changed else "comes after the first difference")
 
     def _keeps(self, entry: Entry, call: Call, reuse: Reuse, changed: bool) -> bool | None:
@@ -375,15 +398,3 @@ class Replay:
             return False
         names = (call.name, call.label.strip("`"), str(entry.begun))
         return not self.reached and self.policy.from_step in names
-
-
-def _not_stored(entry: Entry) -> Stop:
-    reason = entry.unstored.reason if entry.unstored is not None else "its value could not be stored"
-    return Stop(
-        errors.ValueNotStored,
-        f"{entry.label} has run and its effect did happen, but its value was not stored: {reason} It is not executed "
-        f"again by itself. Say what to do: `%durable settle {entry.begun} salvage` (use the plainer form that was "
-        f"saved), `%durable settle {entry.begun} value EXPRESSION`, `%durable settle {entry.begun} rerun`, or "
-        f"`%durable settle {entry.begun} fail`.",
-        (entry,),
-    )

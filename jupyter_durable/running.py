@@ -16,7 +16,7 @@ from jupyter_durable.engine.execution import Execution
 from jupyter_durable.engine.flags import Flags
 from jupyter_durable.engine.opening import begin
 from jupyter_durable.engine.options import RunSpec
-from jupyter_durable.errors import RunStopped, UsageError
+from jupyter_durable.errors import RunSealed, RunStopped, UsageError
 from jupyter_durable.log import open_log
 from jupyter_durable.log.base import EventLog
 
@@ -109,7 +109,7 @@ class RunContext:
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
         self._end(error)
-        _raise_carried(error)
+        self._raise_carried(error)
 
     async def __aenter__(self) -> Self:
         return self._begin(asyncio.get_running_loop())
@@ -118,14 +118,16 @@ class RunContext:
         self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None
     ) -> None:
         self._end(error)
-        _raise_carried(error)
+        self._raise_carried(error)
 
-
-def _raise_carried(error: BaseException | None) -> None:
-    """Raise the error that was carried past an SDK as itself."""
-    carried = _carried(error)
-    if carried is not None:
-        raise carried.error.with_traceback(carried.__traceback__) from None
+    def _raise_carried(self, error: BaseException | None) -> None:
+        """Raise what stopped the run as itself: it may have been carried past an SDK, or caught on the way."""
+        carried = _carried(error)
+        if carried is not None:
+            raise carried.error.with_traceback(carried.__traceback__) from None
+        execution = self.execution
+        if execution is not None and execution.reason is not None and (error is None or isinstance(error, RunSealed)):
+            raise execution.reason from None
 
 
 def _carried(error: BaseException | None) -> RunStopped | None:

@@ -21,3 +21,12 @@ def state_of(entry: Entry) -> str:
         "cancelled": "cancelled",
         "interrupted": "interrupted",
     }[entry.state]
+
+
+def quoted(name: str) -> str:
+    """The name of a run as it is written behind ``%%durable``.
+
+    >>> quoted("report"), quoted("my report")
+    ('report', '"my report"')
+    """
+    return name if all(c.isalnum() or c in "-_." for c in name) else f'"{name}"'

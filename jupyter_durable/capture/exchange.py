@@ -42,6 +42,7 @@ from jupyter_durable.engine.execution import Execution
 from jupyter_durable.engine.handing_out import failure_of, note, wait_for_turn
 from jupyter_durable.engine.steps import StepSpec, placed
 from jupyter_durable.retry import RetryPolicy
+from jupyter_durable.sentences import quoted
 
 _TAIL = 4096
 """Bytes at the end of a stream in which its last event is looked for."""
@@ -241,13 +242,15 @@ class Exchange(Recording):
         """More of a stream is asked for than the program had read when it was recorded."""
         verdict, execution = self._verdict, self.execution
         number = verdict.entry.begun if verdict is not None else "STEP"
-        execution.sealed = "more of a stream is asked for than was recorded."
-        return errors.StreamNotRecorded(
+        again = f"%%durable {quoted(execution.run_name)} --from {number}"
+        error = errors.StreamNotRecorded(
             f"{execution.place_of_run()}: the program left the stream of `{self.api.name}` (step {number}) before its "
-            f"end when it was recorded, and now reads on. Nothing was asked anew. `%%durable --from {number}` asks the "
-            f"model again from there, on a new branch.",
+            f"end when it was recorded, and now reads on. Nothing was asked anew. `{again}` asks the model again from "
+            f"there, on a new branch.",
             step=self.api.name, **execution.where,
         )  # fmt: skip
+        execution.seal("more of a stream is asked for than was recorded.", error)
+        return error
 
     def _read(self, call: Call, verdict: FromHistory | Adopt) -> Refusal:
         entry, log = verdict.entry, self.execution.log

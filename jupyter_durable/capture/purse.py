@@ -81,7 +81,7 @@ class Purse:
                     why = why_unknown(Usage(provider=api.provider_of(ask), model=api.model(ask), input=1, output=1))
                     self._stop(whose, budget, f"the price of the next call is not known. {why.rstrip('.')}", api, "")
                 if budget.usd is not None and usd is not None and spent_usd + held_usd + usd > budget.usd:
-                    next_one = f"{money(usd)} ({_said(tokens_in, output, most_output)})"
+                    next_one = f"{money(max(usd, 0.0001))} ({_said(tokens_in, output, most_output)})"
                     self._stop(whose, budget, _spent(money(spent_usd), held_usd and money(held_usd)), api, next_one)
                 if budget.tokens is not None and spent_tokens + held_tokens + reserved.tokens > budget.tokens:
                     next_one = _said(tokens_in, output, most_output)
@@ -134,18 +134,17 @@ class Purse:
         may = f" and the next call ({api.name}) may use up to {next_one}" if next_one else ""
         knob = "the notebook's budget (`%durable budget`)" if whose != "its" else "the budget"
         advice = f"Raise the number of {knob}" if next_one else "Tell the price, or limit tokens instead"
-        execution.sealed = "its budget does not allow the next model call."
-        raise RunStopped(
-            BudgetExceeded(
-                f"{execution.place_of_run()}: {whose} budget is {budget}; {spent}{may}. The call was not made, and the "
-                f"run is intact. {advice}, and run it again to go on from here.",
-                **execution.where,
-                budget=str(budget),
-                spent=spent,
-                next=next_one,
-                step=api.name,
-            )
+        error = BudgetExceeded(
+            f"{execution.place_of_run()}: {whose} budget is {budget}; {spent}{may}. The call was not made, and the run "
+            f"is intact. {advice}, and run it again to go on from here.",
+            **execution.where,
+            budget=str(budget),
+            spent=spent,
+            next=next_one,
+            step=api.name,
         )
+        execution.seal("its budget does not allow the next model call.", error)
+        raise RunStopped(error)
 
 
 def _is_in_doubt(entry: Entry) -> bool:

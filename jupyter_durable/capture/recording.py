@@ -151,9 +151,9 @@ class Recording:
                 self._bill(attempt, complete=False)
                 payload = self._written(complete=False, broken=broken)
                 attempt.refused(ErrorInfo(type=broken[0], message="the stream broke off", payload=payload))
-                return
-            self._settle(None)
-            attempt.failed(error)
+            else:
+                self._settle(None)
+                attempt.failed(error)
         assert self._call is not None
         if isinstance(error, Exception):
             self._state.refusals[self._where] = Refusal(self._call, self._frames, attempt)

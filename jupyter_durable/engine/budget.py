@@ -44,7 +44,7 @@ class Budget:
         if self.tokens is not None:
             said.append(f"{self.tokens} tokens")
         if self.steps is not None:
-            said.append(f"{self.steps} steps")
+            said.append(f"{self.steps} step{'s' * (self.steps != 1)}")
         return ", ".join(said) or "none"
 
 

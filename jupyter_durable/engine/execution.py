@@ -33,6 +33,7 @@ from jupyter_durable.history import Entry
 from jupyter_durable.keys import Key, TimerKey
 from jupyter_durable.log.base import EventLog, Writer
 from jupyter_durable.replay import Replay
+from jupyter_durable.sentences import quoted
 
 if TYPE_CHECKING:
     from jupyter_durable.engine.attempt import Attempt
@@ -80,6 +81,8 @@ class Execution:
         """The stop button was pressed: what is cancelled from now on is in doubt, not cancelled by the program."""
         self.sealed = ""
         """Why no further step may run, once the run has stopped; empty before."""
+        self.reason: errors.DurableError | None = None
+        """The error that stopped it."""
         self.ended = False
         self.outcome: Outcome | None = None
         self.in_flight: dict[int, Attempt] = {}
@@ -169,7 +172,7 @@ class Execution:
         try:
             self._count.one_more(call.kind, call.label, self.place_of_run())
         except errors.RunStopped as stopped:
-            self.sealed = str(stopped)
+            self.seal(str(stopped), stopped.error)
             raise
 
     def _branch(self, reason: str, call: Call) -> Verdict:
@@ -200,10 +203,17 @@ class Execution:
     def stop(self, stop: Stop) -> None:
         """Seal the run and raise."""
         unloadable = payloads.unloadable(stop.entries, self.log) if stop.error is errors.DecisionNeeded else ""
-        stop = Stop(stop.error, f"{stop.message}{unloadable}", stop.entries)
-        self.sealed = stop.message
+        message = f"{stop.message}{unloadable}".replace("`%%durable --", f"`%%durable {quoted(self.run_name)} --")
         steps = [entry.label for entry in stop.entries]
-        raise stop.error(f"{self.place_of_run()}: {stop.message}", **self.where, steps=steps)
+        self.seal(message, stop.error(f"{self.place_of_run()}: {message}", **self.where, steps=steps))
+        assert self.reason is not None
+        raise self.reason
+
+    def seal(self, why: str, reason: errors.DurableError) -> None:
+        """No further step may run. The first reason is what the user is told in the end, whatever code caught."""
+        self.sealed = why
+        if self.reason is None:
+            self.reason = reason
 
     def flush(self) -> None:
         """Make everything so far survive loss of power, unless the run asked for less."""

@@ -23,6 +23,8 @@ async def wait_for_turn(execution: Execution, entry: Entry) -> None:
     """Wait until it is the turn of a recorded result."""
     if asyncio.get_running_loop() is not execution.loop:
         execution.mark_passed(entry)
+        if entry.state == "cancelled":
+            await cancelled_again()
         return
     turnstile = execution.turnstile
     turnstile.started(entry)
@@ -49,6 +51,8 @@ def hand_out(execution: Execution, call: Call, verdict: Recorded | Adopt, names:
     if entry.outputs and execution.spec.capture_outputs:
         outputs.emit(entry.outputs)
     note(execution, call, verdict, dict(zip(names, values, strict=False)) if entry.notices else {})
+    if entry.state == "cancelled":
+        raise asyncio.CancelledError
     if entry.state == "completed":
         return loaded(execution, entry, payloads.of(entry, execution.log))
     raise failure_of(execution, entry)

@@ -62,12 +62,19 @@ def look(spec: RunSpec, log: EventLog, put_back: PutBack) -> Prospect:
     inputs = Inputs.of(spec.namespace, spec.reads, book)
     flags = spec.flags
     wanted = Wanted(
-        spec.code, inputs.digests, flags.fresh, flags.from_step, flags.branch, spec.binds, spec.pass_id
+        spec.code, inputs.digests, flags.fresh, flags.from_step, flags.branch, spec.binds,
+        "" if flags.replay_only else spec.pass_id,
     )  # fmt: skip
     views = group(Seen(r.header, r.outcome, r.running) for r in records)
     if spec.flags.branch and not any(view.name == spec.flags.branch for view in views):
         names = ", ".join(f"`{view.name}`" for view in views) or "none yet"
         raise errors.UsageError(f"Run `{spec.name}` has no branch `{spec.flags.branch}`. Its branches: {names}.")
+    if flags.from_step and not views:
+        raise errors.UsageError(
+            f"Run `{spec.name}` has no history yet, so there is nothing to start again from, and nothing was executed. "
+            f"Is `--from {flags.from_step}` meant for a run of another name? `%durable runs` lists them.",
+            run=spec.name,
+        )
     choice = choose(views, wanted)
     own, source = History(), None
     if choice.take is not None:
@@ -148,10 +155,14 @@ def _refuse_unknown_step(spec: RunSpec, log: EventLog, views: list[BranchView], 
     recorded: dict[str, None] = {}
     view: BranchView | None = origin
     while view is not None:
-        for entry in History(log.history(view.branch)).entries.values():
-            if named in (entry.key.name, f"{entry.key.name}#{entry.key.n}", str(entry.begun)):
+        for entry in sorted(History(log.history(view.branch)).entries.values(), key=lambda e: e.begun):
+            # A number is one of the branch itself; names go further back.
+            if named in (entry.key.name, f"{entry.key.name}#{entry.key.n}") or (
+                view is origin and named == str(entry.begun)
+            ):
                 return
-            recorded[entry.label] = None
+            if view is origin:
+                recorded[entry.label] = None
         before = view.first.origin
         view = next((each for each in views if before is not None and each.branch == before.branch), None)
     raise errors.UsageError(

@@ -18,6 +18,7 @@ from jupyter_durable.engine.execution import Execution
 from jupyter_durable.engine.stats import StepRow
 from jupyter_durable.engine.tally import money, tokens_text
 from jupyter_durable.event_data import Usage
+from jupyter_durable.sentences import quoted
 
 FIRST_AFTER = 0.3
 """Seconds of running after which the summary is first shown; a shorter cell shows it once, at its end."""
@@ -311,12 +312,3 @@ class Summary:
             spent=stats.spent.text(),
             saved=execution.savings.total.text(),
         )
-
-
-def quoted(name: str) -> str:
-    """The name of a run as it is written behind ``%%durable``.
-
-    >>> quoted("report"), quoted("my report")
-    ('report', '"my report"')
-    """
-    return name if all(c.isalnum() or c in "-_." for c in name) else f'"{name}"'

@@ -290,7 +290,7 @@ class LiveCell:
         except LogError as refused:
             return refused
         if error is None and execution.sealed:
-            return RunSealed(
+            return execution.reason or RunSealed(
                 f"{execution.place_of_run()} had stopped, and the cell went on over it: {execution.sealed} If your "
                 f"code caught the error with `except`, let it through.",
                 **execution.where,

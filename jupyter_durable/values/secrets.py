@@ -15,7 +15,7 @@ REDACTED = "[redacted]"
 _NAMES = (
     r"api[_-]?key|apikey|access[_-]?key(?:[_-]?id)?|secret(?:[_-]?(?:access[_-]?)?key)?|private[_-]?key"
     r"|(?:access|auth|refresh|id|bearer|session|secret|api|bot|github|hf)[_-]?token|client[_-]?secret"
-    r"|passw(?:or)?d|passphrase|authorization|credentials?"
+    r"|passw(?:or)?d|passphrase|authorization|credentials?|cookie"
 )
 
 _SHAPES = re.compile(
@@ -62,7 +62,7 @@ _HINTS: tuple[tuple[str, tuple[str, ...]], ...] = (
 _WORDS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("key", ("api_key", "api-key", "apikey", "access_key", "access-key", "accesskey", "private_key", "private-key",
              "privatekey")),
-    ("pass", ("passw", "passphrase")), ("secret", ()), ("authorization", ()), ("credential", ()),
+    ("pass", ("passw", "passphrase")), ("secret", ()), ("authorization", ()), ("credential", ()), ("cookie", ()),
 )  # fmt: skip
 _OF_TOKENS = ("access", "auth", "refresh", "id", "bearer", "session", "secret", "api", "bot", "github", "hf")
 

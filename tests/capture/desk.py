@@ -137,6 +137,11 @@ class Desk:
             self._held = _nothing
             self._changed.notify_all()
 
+    def look_again(self) -> None:
+        """Have whoever waits look again: what he waits for depends on something that the desk does not know."""
+        with self._changed:
+            self._changed.notify_all()
+
     def wait_for(self, condition: Callable[[list[Seen]], bool], timeout: float = PATIENCE) -> bool:
         """Block until something holds for the requests so far; says whether it came to be."""
         with self._changed:

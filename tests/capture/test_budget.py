@@ -100,8 +100,9 @@ def test_calls_at_once_cannot_pass_a_budget_together(run, ask, provider, request
             ask(str(n), max_tokens=100)
         except errors.DurableControl as error:
             stopped.append(error)
+            provider.desk.look_again()
 
-    with pytest.raises(errors.RunSealed), run(budget="0.6usd"):
+    with pytest.raises(errors.BudgetExceeded), run(budget="0.6usd"):
         threads = [threading.Thread(target=one, args=(n,)) for n in range(8)]
         for thread in threads:
             thread.start()

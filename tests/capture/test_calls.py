@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import threading
 from concurrent.futures import ThreadPoolExecutor
 
@@ -496,3 +497,115 @@ def test_an_api_that_cannot_read_a_call_does_not_break_it(run, tmp_path, provide
     assert any("the use of a call of `broken` could not be told" in said for said in begun.execution.stats.notices)
     with connect(tmp_path / "log") as log:
         assert log.sql("SELECT name, input, output FROM llm_calls").fetchall() == [("broken", None, None)]
+
+
+def test_an_answer_that_broke_off_and_that_the_sdk_asked_for_again_is_one_step_with_two_attempts(run, tmp_path):
+    """The body ends early, the SDK retries by itself, and the run completes: a replay gives the second answer."""
+    import httpx2
+
+    bodies = [b'{"id": "c', b'{"id": "chat-2", "object": "chat.completion", "created": 1, "model": "m", "choices": []}']
+
+    class Cut(httpx2.SyncByteStream):
+        def __init__(self, body, whole):
+            self.body, self.whole = body, whole
+
+        def __iter__(self):
+            yield self.body
+            if not self.whole:
+                raise httpx2.RemoteProtocolError("peer closed connection")
+
+    def answer(request):
+        body = bodies.pop(0)
+        return httpx2.Response(200, headers={"content-type": "application/json"}, stream=Cut(body, not bodies))
+
+    def ask_it():
+        http = httpx2.Client(transport=httpx2.MockTransport(answer))
+        with openai.OpenAI(base_url="https://api.example.com/v1", api_key="sk-test-1", http_client=http) as client:
+            messages = [{"role": "user", "content": "hello"}]
+            return client.chat.completions.create(model="m", messages=messages).id
+
+    with run():
+        assert ask_it() == "chat-2"
+    with run():
+        assert ask_it() == "chat-2"
+
+    assert [(each.status, each.attempts) for each in steps_of(tmp_path)] == [("completed", 2)]
+
+
+async def test_a_deadline_that_ended_the_cell_is_tried_again(run, provider, requests_made):
+    """Nobody has caught it and gone on, so it is no end of the call; the same holds for a cut sibling."""
+    provider.desk.hold(1)
+    async with openai.AsyncOpenAI(base_url=f"{provider.url}/v1", api_key="sk-test-1", max_retries=0) as client:
+
+        def asked():
+            message = {"role": "user", "content": "hello"}
+            return client.chat.completions.create(model="gpt-4o-mini", messages=[message])
+
+        async def deadline():
+            await asyncio.to_thread(provider.desk.wait_open, 1)
+
+        async def until(event):
+            task = asyncio.ensure_future(asked())
+            await event
+            task.cancel()
+            return await task
+
+        with pytest.raises(asyncio.CancelledError):
+            async with run():
+                await until(deadline())
+        provider.desk.release()
+        async with run():
+            answer = await asked()
+
+    assert answer.choices[0].message.content
+    assert requests_made() == 2
+
+
+def test_the_time_out_of_a_step_is_not_taken_for_one_of_the_sdk(run, patient, ask, provider, requests_made):
+    provider.desk.hold(1, 2, 3)
+
+    @step(timeout=0.5, key=lambda: "slow")
+    def slow():
+        return ask("hello", patient)
+
+    with pytest.raises(errors.StepTimeout), run():
+        slow()
+    provider.desk.release()
+
+    assert requests_made() == 1
+
+
+def test_hints_name_the_run(run, ask):
+    with run("my report"):
+        ask("hello")
+    with pytest.raises(errors.UsageError, match="`nothing yet` has no history yet"), run("nothing yet", from_step="5"):
+        pytest.fail("nothing may run")
+    with pytest.raises(errors.StreamNotRecorded, match=r'`%%durable "a stream" --from \d+`'):
+        _read_on(run, ask)
+
+
+def _read_on(run, ask):
+    import httpx2
+
+    pieces = [b"data: 1\n\n", b"data: 2\n\n"]
+    transport = httpx2.MockTransport(lambda request: httpx2.Response(200, content=iter(pieces)))
+    body = {"model": "m", "stream": True}
+    for all_of_it in (False, True):
+        url = "https://api.example.com/v1/chat/completions"
+        with (
+            run("a stream"),
+            httpx2.Client(transport=transport) as http,
+            http.stream("POST", url, json=body) as response,
+        ):
+            for _ in response.iter_raw():
+                if not all_of_it:
+                    break
+
+
+def test_what_stopped_a_run_is_told_whatever_code_has_caught_it(run, ask):
+    with run():
+        ask("one")
+    with pytest.raises(errors.ReplayOnlyError), run(replay_only=True):
+        for text in ("two", "three"):
+            with contextlib.suppress(BaseException):
+                ask(text)

@@ -72,3 +72,30 @@ def test_a_request_with_a_tool_of_the_provider_is_asked_about(run, client, reque
         search()
 
     assert requests_made() == 1
+
+
+async def test_an_equal_request_is_used_again_in_another_kind_of_place(run, provider, requests_made):
+    """A loop becomes a `gather`: the answers depend on nothing but the requests."""
+    import asyncio
+
+    import openai
+
+    async with openai.AsyncOpenAI(base_url=f"{provider.url}/v1", api_key="sk-test-1") as client:
+
+        async def ask(text):
+            message = {"role": "user", "content": text}
+            answer = await client.chat.completions.create(model="gpt-4o-mini", messages=[message])
+            return answer.choices[0].message.content
+
+        def prepare(version):
+            return step(name="prepare", key=lambda: "prepare", version=version, rerun="always")(lambda: version)()
+
+        async with run():
+            prepare("1")
+            before = [await ask(text) for text in "abc"]
+        async with run():
+            prepare("2")
+            after = await asyncio.gather(*map(ask, "abc"))
+
+    assert after == before
+    assert requests_made() == 3
