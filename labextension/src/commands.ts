@@ -3,13 +3,13 @@ import type { JupyterFrontEnd } from '@jupyterlab/application';
 import type { ICommandPalette } from '@jupyterlab/apputils';
 import { CodeCell } from '@jupyterlab/cells';
 import type { INotebookTracker, NotebookPanel } from '@jupyterlab/notebook';
-import { refreshIcon, runIcon } from '@jupyterlab/ui-components';
+import { refreshIcon } from '@jupyterlab/ui-components';
 import type { ReadonlyPartialJSONObject } from '@lumino/coreutils';
 import { durableCells } from './cells';
 import { codeOf } from './components/details';
 import { type IWords, isUnfinished } from './format';
 import { findHeader } from './header';
-import { durableIcon } from './icon';
+import { durableIcon, resumeIcon } from './icon';
 import type { Store } from './store';
 import { CommandIDs, VIEWS, type ViewName } from './tokens';
 
@@ -20,7 +20,7 @@ interface IWhat {
   open: () => void;
   view: (view: ViewName) => void;
   resume: () => Promise<void>;
-  runWith: (panel: NotebookPanel, cell: CodeCell, flag: string) => Promise<void>;
+  runWith: (panel: NotebookPanel, cell: CodeCell, flag: string) => Promise<unknown>;
   reveal: (cell: string, line: number) => Promise<void>;
 }
 
@@ -61,7 +61,7 @@ export function addCommands(app: JupyterFrontEnd, palette: ICommandPalette | nul
     caption: words.__(
       'Run the durable cells that did not come to their end; finished steps come back from the log'
     ),
-    icon: runIcon,
+    icon: resumeIcon,
     describedBy: NOTHING,
     isEnabled: () => (store.runs?.runs ?? []).some(run => run.here && isUnfinished(run)),
     execute: () => what.resume()

@@ -5,6 +5,7 @@ import { INotebookTracker, NotebookActions, type NotebookPanel } from '@jupyterl
 import { ISettingRegistry } from '@jupyterlab/settingregistry';
 import { IStatusBar } from '@jupyterlab/statusbar';
 import { ITranslator, nullTranslator } from '@jupyterlab/translation';
+import { SplitPanel, type Widget } from '@lumino/widgets';
 import type { IActions } from './actions';
 import { Api } from './api';
 import { cellName, mark, reveal } from './cells';
@@ -63,8 +64,8 @@ function activate(
       await reveal(tracker.currentWidget, cell, line);
     }
   };
-  const go = async (notebook: NotebookPanel, found: IProspect): Promise<void> => {
-    await resume(notebook, found, ran);
+  const go = async (notebook: NotebookPanel, found: IProspect, flag = ''): Promise<void> => {
+    await resume(notebook, found, ran, flag);
     await store.refresh();
   };
   const ask = async (): Promise<void> => {
@@ -131,11 +132,11 @@ function activate(
       views.title.closable = true;
       // Notebook 7 has its one notebook in the main area, and no place for another tab there.
       const notebook7 = app.name !== 'JupyterLab';
-      views.toggleClass('jp-mod-notebook7', notebook7);
       app.shell.add(views, notebook7 ? 'down' : 'main', { mode: 'split-bottom' });
     }
     views.content.present(name);
     app.shell.activateById(views.id);
+    makeRoom(views);
   };
 
   addCommands(app, palette, {
@@ -199,7 +200,6 @@ function activate(
       return;
     }
     const first = found.cells[0]?.run?.run;
-    const fresh = found.cells[0]?.cell;
     Notification.warning(words.__('The kernel died. %1', prospectText(found, words)), {
       autoClose: false,
       actions: [
@@ -216,11 +216,7 @@ function activate(
         {
           label: words.__('Start fresh'),
           displayType: 'warn',
-          callback: () => {
-            if (fresh) {
-              void runFlag(notebook, fresh, '--fresh');
-            }
-          }
+          callback: () => void go(notebook, found, '--fresh')
         }
       ]
     });
@@ -248,6 +244,18 @@ function activate(
     loaded.changed.connect(read);
     read();
   });
+}
+
+/** Notebook 7 opens its lower area as low as it may be; a widget above or beside the notebook stays as it is. */
+function makeRoom(widget: Widget): void {
+  for (let above = widget.parent; above; above = above.parent) {
+    if (above instanceof SplitPanel && above.orientation === 'vertical') {
+      if ((above.relativeSizes()[1] ?? 1) < 0.2) {
+        above.setRelativeSizes([3, 2]);
+      }
+      return;
+    }
+  }
 }
 
 /** The path of a notebook as the server has it: without the name of a drive in front. */

@@ -90,27 +90,67 @@ export async function confirm(found: IProspect, words: IWords): Promise<boolean>
   return answer.button.accept;
 }
 
-/** Run what is needed; true if every cell came to its end. */
-export async function resume(panel: NotebookPanel, found: IProspect, ran: Ran): Promise<boolean> {
+/**
+ * Run what is needed, in order.
+ *
+ * @param flag - for the durable cells, such as `--fresh`; empty: as they are written
+ * @returns whether every cell came to its end
+ */
+export async function resume(panel: NotebookPanel, found: IProspect, ran: Ran, flag = ''): Promise<boolean> {
   const wanted = new Set(found.cells.map(each => each.cell.model.id));
   const last = found.cells[found.cells.length - 1];
   if (!last) {
     return true;
   }
-  await panel.sessionContext.ready;
+  const fresh = await isFresh(panel);
   const cells = panel.content.widgets
     .slice(0, last.index + 1)
     .filter(
-      cell => cell instanceof CodeCell && (wanted.has(cell.model.id) || !ran.has(panel, cell.model.id))
+      (cell): cell is CodeCell =>
+        cell instanceof CodeCell && (wanted.has(cell.model.id) || !hasRun(panel, cell, ran, fresh))
     );
-  return NotebookActions.runCells(panel.content, cells, panel.sessionContext);
+  if (!flag) {
+    return NotebookActions.runCells(panel.content, cells, panel.sessionContext);
+  }
+  for (const cell of cells) {
+    const done = wanted.has(cell.model.id)
+      ? await runWith(panel, cell, flag)
+      : await NotebookActions.runCells(panel.content, [cell], panel.sessionContext);
+    if (!done) {
+      return false;
+    }
+  }
+  return true;
+}
+
+/** Whether the kernel has run nothing yet: then no cell ran in it, whatever number stands beside it. */
+async function isFresh(panel: NotebookPanel): Promise<boolean> {
+  await panel.sessionContext.ready;
+  const future = panel.sessionContext.session?.kernel?.requestExecute({
+    code: '',
+    silent: true,
+    user_expressions: { count: 'get_ipython().execution_count' }
+  });
+  const reply = await future?.done;
+  if (reply?.content.status !== 'ok') {
+    return false;
+  }
+  const answer = reply.content.user_expressions['count'] as { data?: Record<string, unknown> } | undefined;
+  return answer?.data?.['text/plain'] === '1';
+}
+
+/** A page that was loaded anew saw nothing run; in a kernel that lived on, the numbers beside the cells tell. */
+function hasRun(panel: NotebookPanel, cell: CodeCell, ran: Ran, fresh: boolean): boolean {
+  return !fresh && (ran.has(panel, cell.model.id) || cell.model.executionCount !== null);
 }
 
 /**
  * Run one durable cell with a further flag, such as `--fresh`, and leave its text as it is: the flag is meant for this
  * once, and would begin a new branch at every later run if it stayed there.
+ *
+ * @returns whether it came to its end
  */
-export async function runWith(panel: NotebookPanel, cell: CodeCell, flag: string): Promise<void> {
+export async function runWith(panel: NotebookPanel, cell: CodeCell, flag: string): Promise<boolean> {
   await panel.sessionContext.ready;
   const code = withFlag(cell.model.sharedModel.getSource(), flag);
   cell.model.sharedModel.transact(() => {
@@ -122,4 +162,5 @@ export async function runWith(panel: NotebookPanel, cell: CodeCell, flag: string
   if (reply) {
     cell.model.executionCount = reply.content.execution_count;
   }
+  return reply?.content.status === 'ok';
 }

@@ -61,11 +61,17 @@ export class Store implements IDisposable {
     return this.runs?.runs.find(each => each.run === this.run) ?? null;
   }
 
-  /** The runs of this notebook; all of the log where none is known to be of it. */
+  /** Whether the runs of other notebooks are listed too. */
+  others = false;
+
+  /** The runs to choose from: those of this notebook, unless somebody asked for all of the log. */
   get listed(): IRunItem[] {
-    const all = this.runs?.runs ?? [];
-    const here = all.filter(each => each.here);
-    return here.length > 0 ? here : all;
+    return (this.runs?.runs ?? []).filter(each => each.here || this.others);
+  }
+
+  showOthers(): void {
+    this.others = true;
+    void this.refresh();
   }
 
   /** Id of the branch that is shown. */
@@ -80,12 +86,19 @@ export class Store implements IDisposable {
     this.api = path === null ? null : new Api(this.services.serverSettings, path);
     this.about = this.runs = null;
     this.phase = path === null ? 'idle' : 'loading';
-    this.choose('', '');
+    this.picked = this.others = false;
+    this.show('', '');
     void this.refresh();
   }
 
   /** Choose a run and, perhaps, a branch of it by its id. */
   choose(run: string, branch = ''): void {
+    this.picked = true;
+    this.show(run, branch);
+    void this.refresh();
+  }
+
+  private show(run: string, branch: string): void {
     this.run = run;
     this.branch = branch;
     this.detail = null;
@@ -93,9 +106,6 @@ export class Store implements IDisposable {
     this.history = emptyHistory();
     this.whole = false;
     this.emit();
-    if (run) {
-      void this.refresh();
-    }
   }
 
   chooseStep(step: number | null): void {
@@ -159,12 +169,11 @@ export class Store implements IDisposable {
       this.runs = runs;
       this.phase = 'ready';
       this.problem = '';
-      if (!this.item) {
-        // The run that ran last comes first.
-        this.run = this.listed[0]?.run ?? '';
-        this.branch = '';
-        this.history = emptyHistory();
-        this.step = null;
+      const chosen = this.listed.find(each => each.run === this.run);
+      // The run that ran last comes first. The panel goes along with what is executed until a person chooses.
+      const run = chosen && this.picked ? chosen.run : (this.listed[0]?.run ?? '');
+      if (run !== this.run) {
+        this.show(run, '');
       }
       if (this.run) {
         await this.ask(api, this.run);
@@ -239,6 +248,7 @@ export class Store implements IDisposable {
 
   private readonly hints: IDisposable;
   private readonly _changed = new Signal<this, void>(this);
+  private picked = false;
   private asking: Promise<void> | null = null;
   private again = false;
   private hinted: ReturnType<typeof setTimeout> | undefined;

@@ -82,14 +82,45 @@ class Jupyter:
     url: str
     """With the base URL, without the token."""
     root: Path
-    process: subprocess.Popen[bytes]
     log: Path
+    command: list[str]
+    environment: dict[str, str]
+    process: subprocess.Popen[bytes] | None = None
+
+    def start(self) -> None:
+        """Start it and wait until it answers."""
+        with self.log.open("ab") as out:
+            self.process = subprocess.Popen(
+                self.command, env=self.environment, stdout=out, stderr=subprocess.STDOUT, start_new_session=True
+            )
+        wait_until_up(self)
+
+    def stop(self) -> None:
+        """Stop it with its kernels."""
+        if self.process is None:
+            return
+        self.process.terminate()
+        try:
+            self.process.wait(20)
+        except subprocess.TimeoutExpired:
+            os.killpg(self.process.pid, signal.SIGKILL)
+            self.process.wait()
+
+    def restart(self) -> None:
+        """Stop it and start it again, at the same address."""
+        self.stop()
+        self.start()
 
     def ask(self, path: str) -> Any:
         """GET something of the REST API."""
         request = urllib.request.Request(self.url + path, headers={"Authorization": f"token {TOKEN}"})
         with urllib.request.urlopen(request, timeout=20) as answer:
             return json.load(answer)
+
+    def run(self, notebook: str, name: str) -> str:
+        """The id of a run."""
+        runs = self.ask(f"jupyter-durable/v1/runs?notebook={notebook}")["runs"]
+        return next(each["run"] for each in runs if each["here"] and each["name"] == name)
 
     def kernel_pid(self, notebook: str) -> int:
         """The process of the kernel that a notebook has: a direct child of the server with its connection file."""
@@ -132,7 +163,15 @@ def theme() -> str:
 
 
 @pytest.fixture
-def jupyter(whole: None, tmp_path: Path, key_file: Path, endpoint: Endpoint, theme: str) -> Iterator[Jupyter]:
+def enabled() -> bool:
+    """Whether the server extension is enabled; tests may parametrize it."""
+    return True
+
+
+@pytest.fixture
+def jupyter(
+    whole: None, tmp_path: Path, key_file: Path, endpoint: Endpoint, theme: str, enabled: bool
+) -> Iterator[Jupyter]:
     """A server of the test's own, with the extension installed, and settings that belong to nobody else."""
     root, home = tmp_path / "notebooks", tmp_path / "home"
     root.mkdir()
@@ -159,41 +198,28 @@ def jupyter(whole: None, tmp_path: Path, key_file: Path, endpoint: Endpoint, the
         "OPENAI_BASE_URL": endpoint.url,
         "OPENAI_MODEL": MODEL,
     }
-    log = tmp_path / "server.log"
-    with log.open("wb") as out:
-        process = subprocess.Popen(
-            [
-                sys.executable,
-                "-m",
-                "jupyterlab",
-                "--no-browser",
-                "--allow-root",
-                f"--ServerApp.port={port}",
-                "--ServerApp.port_retries=0",
-                "--ServerApp.ip=127.0.0.1",
-                f"--ServerApp.base_url={BASE}",
-                f"--ServerApp.root_dir={root}",
-                f"--IdentityProvider.token={TOKEN}",
-                "--ServerApp.jpserver_extensions={'jupyter_durable': True, 'notebook': True}",
-                "--LabApp.expose_app_in_browser=True",
-                "--JupyterNotebookApp.expose_app_in_browser=True",
-            ],
-            env=environment,
-            stdout=out,
-            stderr=subprocess.STDOUT,
-            start_new_session=True,
-        )
-    server = Jupyter(f"http://127.0.0.1:{port}{BASE}", root, process, log)
+    command = [
+        sys.executable,
+        "-m",
+        "jupyterlab",
+        "--no-browser",
+        "--allow-root",
+        f"--ServerApp.port={port}",
+        "--ServerApp.port_retries=0",
+        "--ServerApp.ip=127.0.0.1",
+        f"--ServerApp.base_url={BASE}",
+        f"--ServerApp.root_dir={root}",
+        f"--IdentityProvider.token={TOKEN}",
+        f"--ServerApp.jpserver_extensions={{'jupyter_durable': {enabled}, 'notebook': True}}",
+        "--LabApp.expose_app_in_browser=True",
+        "--JupyterNotebookApp.expose_app_in_browser=True",
+    ]
+    server = Jupyter(f"http://127.0.0.1:{port}{BASE}", root, tmp_path / "server.log", command, environment)
     try:
-        wait_until_up(server)
+        server.start()
         yield server
     finally:
-        process.terminate()
-        try:
-            process.wait(20)
-        except subprocess.TimeoutExpired:
-            os.killpg(process.pid, signal.SIGKILL)
-            process.wait()
+        server.stop()
 
 
 def wait_until_up(server: Jupyter) -> None:
@@ -204,7 +230,7 @@ def wait_until_up(server: Jupyter) -> None:
             server.ask("api/status")
             return
         except OSError:
-            if server.process.poll() is not None or time.monotonic() > end:
+            if (server.process and server.process.poll() is not None) or time.monotonic() > end:
                 raise AssertionError(f"The server does not answer:\n{server.log.read_text()[-4000:]}") from None
             time.sleep(0.1)  # there is no event to wait for: nobody tells when a port begins to answer
 

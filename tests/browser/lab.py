@@ -25,6 +25,10 @@ def ask(prompt):
 """
 
 
+# Other tabs stay in the page, hidden.
+IN_FRONT = ".jp-NotebookPanel:not(.lm-mod-hidden) .jp-Notebook"
+
+
 class Lab:
     """One page of JupyterLab, or of Notebook 7, with one notebook open."""
 
@@ -40,11 +44,15 @@ class Lab:
         """Open a notebook and wait for its kernel."""
         kind = "notebooks" if notebook7 else "lab/tree"
         self.page.goto(f"{self.jupyter.url}{kind}/{notebook}?token={TOKEN}" + ("" if notebook7 else "&reset"))
+        self.ready()
+
+    def ready(self) -> None:
+        """Wait until the page is there and its kernel answers."""
         self.page.wait_for_selector(".jp-Notebook .jp-CodeCell", timeout=60_000)
         # The mark in the toolbar says `idle` before there is a connection: a cell that is run then is lost.
         self.page.wait_for_function(
-            "() => { const kernel = window.jupyterapp.shell.currentWidget?.sessionContext?.session?.kernel;"
-            " return kernel?.connectionStatus === 'connected' && kernel.status === 'idle'; }"
+            "() => { const kernel = window.jupyterapp?.shell.currentWidget?.sessionContext?.session?.kernel;"
+            " return kernel?.connectionStatus === 'connected' && ['idle', 'starting'].includes(kernel.status); }"
         )
 
     def command(self, name: str, args: dict[str, Any] | None = None) -> None:
@@ -61,7 +69,7 @@ class Lab:
 
     def run_cell(self, index: int) -> None:
         """Run a cell by keyboard, and do not wait for its end."""
-        self.page.locator(".jp-Notebook .jp-CodeCell").nth(index).locator(".cm-content").click()
+        self.page.locator(f"{IN_FRONT} .jp-CodeCell").nth(index).locator(".cm-content").click()
         self.page.keyboard.press("Control+Enter")
 
     def edit_cell(self, index: int, source: str) -> None:
@@ -75,7 +83,7 @@ class Lab:
     def wait_ran(self, index: int) -> None:
         """Wait until a cell has its number, which it has not while it waits or runs."""
         self.page.wait_for_function(
-            "i => /\\[\\d+\\]/.test(document.querySelectorAll('.jp-Notebook .jp-CodeCell')[i]"
+            f"i => /\\[\\d+\\]/.test(document.querySelectorAll('{IN_FRONT} .jp-CodeCell')[i]"
             ".querySelector('.jp-InputPrompt').textContent)",
             arg=index,
         )

@@ -155,6 +155,7 @@ def test_notebook_7_has_the_panel_too(jupyter: Jupyter, page: Any, pictures: Pat
     lab.panel.get_by_role("treeitem", name="note").wait_for()
     lab.command("view", {"view": "timeline"})
     page.locator("#jupyter-durable-views").get_by_role("listitem").first.wait_for()
+    page.wait_for_function("() => document.querySelector('#jupyter-durable-views').clientHeight > 200")
     page.screenshot(path=str(pictures / "notebook 7.png"))
     assert lab.violations("#jupyter-durable-panel") == []
 

@@ -56,6 +56,7 @@ export function FaceOr({ store, children }: { store: Store; children: React.Reac
     return <Face title={words.__('Loading …')} />;
   }
   if (store.listed.length === 0) {
+    const others = store.runs.runs.length;
     return (
       <Face title={words.__('No durable run yet')}>
         <p>
@@ -66,6 +67,18 @@ export function FaceOr({ store, children }: { store: Store; children: React.Reac
         <code>{FIRST_LINE}</code>
         <p>{words.__('Before it, once in the notebook:')}</p>
         <code>{LOAD}</code>
+        {others > 0 && (
+          <>
+            <p>
+              {words._n(
+                '%1 run of another notebook is in the same log.',
+                '%1 runs of other notebooks are in the same log.',
+                others
+              )}
+            </p>
+            <Button onClick={() => store.showOthers()}>{words.__('Show them')}</Button>
+          </>
+        )}
         {store.runs.unreadable.map((text, i) => (
           <p key={i} role="note">
             {text}

@@ -1,0 +1,138 @@
+"""What the panel says where there is nothing good to show, and what it offers after a page was loaded anew."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from jupyter_durable.demo.endpoint import Endpoint
+from tests.browser.conftest import Jupyter
+from tests.browser.lab import SETUP, Lab
+
+pytestmark = pytest.mark.timeout(300)
+
+CELL = """\
+%%durable review
+first = ask("first")
+second = ask("second")
+"""
+
+
+@pytest.mark.parametrize("enabled", [False])
+def test_a_server_without_the_extension_is_told_apart_from_a_failure(jupyter: Jupyter, page: Any):
+    lab = Lab(page, jupyter)
+    lab.open(jupyter.notebook("plain.ipynb", SETUP, CELL))
+    lab.show()
+
+    lab.panel.get_by_role("heading", name="The server extension is not enabled").wait_for()
+    assert "jupyter server extension enable jupyter_durable" in lab.panel.inner_text()
+
+
+def test_a_server_that_fails_is_told_and_asked_again(jupyter: Jupyter, page: Any):
+    lab = Lab(page, jupyter)
+    page.route("**/jupyter-durable/v1/runs?*", lambda route: route.abort())
+    lab.open(jupyter.notebook("away.ipynb", SETUP, CELL))
+    lab.show()
+    lab.panel.get_by_role("heading", name="The log cannot be shown").wait_for()
+
+    page.unroute("**/jupyter-durable/v1/runs?*")
+    lab.panel.get_by_role("button", name="Try again").click()
+    lab.panel.get_by_role("heading", name="No durable run yet").wait_for()
+
+
+def test_a_history_of_a_strangers_key_is_shown_as_not_verified(
+    jupyter: Jupyter, page: Any, key_file: Path, pictures: Path
+):
+    lab = Lab(page, jupyter)
+    lab.open(jupyter.notebook("mailed.ipynb", SETUP, CELL))
+    lab.show()
+    lab.run_cell(0)
+    lab.wait_ran(0)
+    lab.run_cell(1)
+    lab.panel.locator(".jp-Durable-summary", has_text="completed").wait_for()
+    key_file.unlink()
+    jupyter.restart()
+
+    lab.open("mailed.ipynb")
+    lab.show()
+    lab.panel.get_by_text("Not verified.").wait_for()
+    assert lab.panel.get_by_role("treeitem", name="chat.completions").count() == 2
+    page.screenshot(path=str(pictures / "not trusted.png"))
+    assert lab.violations("#jupyter-durable-panel") == []
+
+
+def test_after_a_reload_resume_asks_before_it_spends(jupyter: Jupyter, page: Any, endpoint: Endpoint, pictures: Path):
+    lab = Lab(page, jupyter)
+    notebook = jupyter.notebook("later.ipynb", SETUP, CELL)
+    lab.open(notebook)
+    lab.show()
+    lab.run_cell(0)
+    lab.wait_ran(0)
+    endpoint.bill.hold(2)
+    lab.run_cell(1)
+    assert endpoint.bill.wait_in_flight(2, 60)
+    jupyter.kill_kernel(notebook)
+    lab.panel.locator(".jp-Durable-summary", has_text="interrupted").wait_for()
+    endpoint.bill.release()
+
+    page.reload()
+    lab.ready()
+    lab.show()
+    lab.panel.get_by_role("button", name="Resume").click()
+    dialog = page.get_by_role("dialog").filter(has_text="Resume durable cells?")
+    dialog.wait_for()
+    assert "model calls among them are billed" in dialog.inner_text()
+    page.screenshot(path=str(pictures / "resume.png"))
+    paid = len(endpoint.bill.requests())
+    dialog.get_by_role("button", name="Cancel").click()
+    dialog.wait_for(state="detached")
+    assert len(endpoint.bill.requests()) == paid
+
+    lab.panel.get_by_role("button", name="Resume").click()
+    dialog.get_by_role("button", name="Resume").click()
+    lab.panel.locator(".jp-Durable-summary", has_text="1 replayed, 1 new").wait_for()
+    assert len(endpoint.bill.requests()) == paid + 1
+
+
+def test_start_fresh_after_a_death_pays_for_everything_on_a_branch_of_its_own(
+    jupyter: Jupyter, page: Any, endpoint: Endpoint
+):
+    lab = Lab(page, jupyter)
+    notebook = jupyter.notebook("fresh.ipynb", SETUP, CELL)
+    lab.open(notebook)
+    lab.show()
+    lab.run_cell(0)
+    lab.wait_ran(0)
+    endpoint.bill.hold(2)
+    lab.run_cell(1)
+    assert endpoint.bill.wait_in_flight(2, 60)
+    jupyter.kill_kernel(notebook)
+    notice = page.locator(".Toastify__toast", has_text="The kernel died")
+    endpoint.bill.release()
+    notice.get_by_role("button", name="Start fresh").click()
+
+    lab.panel.get_by_label("Branch").wait_for()
+    lab.panel.locator(".jp-Durable-summary", has_text="completed").wait_for()
+    assert len(endpoint.bill.requests()) == 4
+    assert "--fresh" not in page.locator(".jp-Notebook .jp-CodeCell").nth(1).inner_text()
+
+
+def test_the_panel_follows_the_notebook_in_front(jupyter: Jupyter, page: Any):
+    lab = Lab(page, jupyter)
+    one = jupyter.notebook("one.ipynb", SETUP, CELL)
+    two = jupyter.notebook("two.ipynb", SETUP, CELL.replace("review", "other"))
+    for notebook, name in ((one, "review"), (two, "other")):
+        lab.open(notebook)
+        lab.show()
+        lab.panel.get_by_role("heading", name="No durable run yet").wait_for()
+        lab.run_cell(0)
+        lab.wait_ran(0)
+        lab.run_cell(1)
+        lab.panel.locator(".jp-Durable-summary", has_text="completed").wait_for()
+        assert lab.panel.get_by_label("Run", exact=True).input_value() == jupyter.run(notebook, name)
+
+    page.evaluate("path => window.jupyterapp.commands.execute('docmanager:open', {path})", one)
+    lab.panel.get_by_label("Run", exact=True).locator("option", has_text="review").wait_for(state="attached")
+    assert lab.panel.get_by_label("Run", exact=True).input_value() == jupyter.run(one, "review")
