@@ -121,6 +121,8 @@ def test_the_tree_is_used_by_keyboard_alone(jupyter: Jupyter, page: Any):
     lab.run_cell(1)
     lab.panel.locator(".jp-Durable-summary", has_text="completed").wait_for()
 
+    lab.panel.get_by_role("treeitem", name="note").wait_for()
+
     def focused() -> str:
         return page.evaluate("document.activeElement.getAttribute('aria-label') ?? document.activeElement.tagName")
 
