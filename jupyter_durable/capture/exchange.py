@@ -275,7 +275,7 @@ class Exchange(Recording):
             if self.execution.flushes:
                 self.execution.flush()
         if self._attempt is not None:
-            self._attempt.begun = clock.now()
+            self._attempt.begun = clock.monotonic()
         if self.execution.pending_interrupt:
             self.execution.safe_point()
 
@@ -288,7 +288,7 @@ class Exchange(Recording):
             self.failed(error)
             raise
         if self._attempt is not None:
-            self._attempt.begun = clock.now()
+            self._attempt.begun = clock.monotonic()
 
 
 def _nothing() -> None:

@@ -144,7 +144,7 @@ class Recording:
             if isinstance(error, asyncio.CancelledError) and self._chunks and not self.execution.interrupted:
                 # The program cancels its reader: it has seen what was read, and on replay must see it again.
                 self._bill(attempt, complete=False)
-                attempt.completed_with(self._written(complete=False, broken=(answers.CANCELLED, "")), clock.now())
+                attempt.completed_with(self._written(complete=False, broken=(answers.CANCELLED, "")), clock.monotonic())
                 return
             if self._status and isinstance(error, Exception) and not isinstance(error, errors.DurableError):
                 broken = (type(error).__name__, str(error))
@@ -171,9 +171,9 @@ class Recording:
         if attempt is None:
             return
         with stopping():
-            at = clock.now()
+            returned = clock.monotonic()
             self._bill(attempt, complete=complete)
-            attempt.completed_with(self._written(complete=complete), at)
+            attempt.completed_with(self._written(complete=complete), returned)
 
     def _written(self, *, complete: bool, broken: tuple[str, str] | None = None) -> Payload:
         """The answer, as far as it was read, in its stored form."""

@@ -35,6 +35,7 @@ SHOWN_AFTER = 0.005
 """Seconds after which a step's end is flushed before its value is returned: what was shown must stay."""
 
 now = clock.now
+monotonic = clock.monotonic
 
 
 class Attempt:
@@ -125,9 +126,9 @@ class Attempt:
                 execution.mark_passed(self.entry)
             execution.stats.live += 1
             execution.say_saved()
-        self.begun = now()
+        self.begun = monotonic()
         event = StepStarted(
-            at=self.begun, name=key.name, digest=key.digest, n=key.n, scope=key.scope, evidence=call.evidence,
+            at=now(), name=key.name, digest=key.digest, n=key.n, scope=key.scope, evidence=call.evidence,
             kind=call.kind, attempt=self.failures, pure=call.pure, why=self.why, data=call.request,
         )  # fmt: skip
         self.seq = seq = execution.append(event)
@@ -171,27 +172,27 @@ class Attempt:
         """Record the value; return it as replay will return it."""
         if self.dead:
             return value
-        at = now()
+        returned = monotonic()
         try:
             encoded, restored = encode_verified(value)
             payload = payloads.write(encoded, self.execution.writer)
         except ValueBoundaryError as error:
             raise self._not_stored(value, error) from None
-        self.completed_with(payload, at)
+        self.completed_with(payload, returned)
         return restored
 
-    def completed_with(self, payload: Payload, at: float) -> None:
+    def completed_with(self, payload: Payload, returned: float) -> None:
         """Record a value that is encoded already.
 
         Args:
             payload: its stored form.
-            at: when the body returned.
+            returned: when the body returned, by the monotonic clock: the other one may be set meanwhile.
         """
         execution = self.execution
-        took = at - self.begun
+        took = returned - self.begun
         if self.outputs or self.values_before or self.globals_before or self.spec.files:
             self._record_side_effects()
-        event = StepCompleted(at=at, step=self.seq, data=payload)
+        event = StepCompleted(at=now(), step=self.seq, data=payload)
         end = execution.append(event)
         if took > SHOWN_AFTER:
             self.shown = True
@@ -240,7 +241,7 @@ class Attempt:
         )  # fmt: skip
         execution.append(StepNotStored(at=now(), step=self.seq, data=data))
         execution.flush()
-        self._over("not stored", now() - self.begun)
+        self._over("not stored", monotonic() - self.begun)
         execution.sealed = f"the value of step `{self.call.name}` could not be stored."
         return UnstorableValue(
             f"{execution.place_of_run()}, step {self.call.label} (step {self.seq}): the step was executed and its "
@@ -257,7 +258,7 @@ class Attempt:
             Seconds until the next attempt; ``None`` if the exception is to be raised on.
         """
         execution = self.execution
-        took = now() - self.begun
+        took = monotonic() - self.begun
         if self.dead:
             return None
         if isinstance(error, errors.LogError):
@@ -299,7 +300,7 @@ class Attempt:
         if self.dead:
             return
         self.failures += 1
-        self._record_failure(StepFailed, AttemptInfo(error=info), now() - self.begun)
+        self._record_failure(StepFailed, AttemptInfo(error=info), monotonic() - self.begun)
 
     def again(self) -> Frame:
         """Write the intent of a further attempt that an SDK makes by itself after a refusal."""

@@ -41,7 +41,7 @@ def run_sync(frame: Frame, spec: StepSpec, args: tuple[Any, ...], kwargs: dict[s
         body = attempt.intend()
         if execution.flushes:
             execution.flush()
-            attempt.begun = clock.now()  # a slow disk makes no slow body, whose end would need a flush of its own
+            attempt.begun = clock.monotonic()  # a slow disk makes no slow body, whose end would need a flush of its own
         if execution.pending_interrupt:
             execution.safe_point()
         token = CURRENT.set(body)
@@ -92,7 +92,7 @@ async def _drive(
         token = CURRENT.set(body)
         try:
             await execution.group.together()
-            attempt.begun = clock.now()
+            attempt.begun = clock.monotonic()
             value = await (spec.fn(*args, **kwargs) if spec.policy.timeout is None else _within(spec, args, kwargs))
         except BaseException as error:
             CURRENT.reset(token)
@@ -139,7 +139,7 @@ def _in_time(attempt: Attempt, args: tuple[Any, ...], kwargs: dict[str, Any]) ->
     assert seconds is not None
     if threading.current_thread() is not threading.main_thread() or not hasattr(signal, "setitimer"):
         value = spec.fn(*args, **kwargs)
-        if clock.now() - attempt.begun > seconds:
+        if clock.monotonic() - attempt.begun > seconds:
             message = (
                 f"step `{spec.name}` took longer than its timeout of {seconds:g} s; a synchronous step in a thread "
                 f"cannot be stopped, so its late value was taken."

@@ -64,11 +64,12 @@ def test_topic_a_then_b_then_a_again_pays_for_a_once(log: MortalLog, world: Worl
 
 
 def test_comments_and_formatting_are_no_change(log: MortalLog, world: World) -> None:
-    Kernel(log, world, SETUP).durable("d = draft('x')\nsend(d)")
+    first = Kernel(log, world, SETUP).durable("d = draft('x')\nsend(d)")
+    assert first.error is None, first.error
 
     result = Kernel(log, world, SETUP).durable("# a comment\nd = draft( 'x' )\n\nsend(d)   # sent")
 
-    assert result.live == 0
+    assert result.live == 0, [r.header for r in log.executions()]
     assert branches(log) == ["main"]
 
 
