@@ -36,7 +36,7 @@ def test_g09_an_edited_cell_meets_an_old_log(case, edit):
 
     ran = case.rerun(f"%%durable mail\n{body}")
 
-    choices = ("%durable decide reuse", "%durable decide rerun", "%%durable --fresh", "put the old code back")
+    choices = ("%durable decide reuse", "%durable decide rerun", "%%durable mail --fresh", "put the old code back")
     refused(ran, "DecisionNeeded", "`mail`", *words, *choices, hidden=("sk-live-hello", "hello there"))
     assert case.effects.tags() == done
     assert {name: text for name, text in case.journals().items() if name in before} == before

@@ -311,7 +311,7 @@ def test_a_stop_that_the_code_swallowed_still_fails_the_cell(cells):
     )
 
     assert ran.text == "robust\nrobust\n"
-    assert (ran.status, ran.reply["ename"]) == ("error", "RunSealed")
+    assert (ran.status, ran.reply["ename"]) == ("error", "ReplayOnlyError")  # what stopped it, whatever caught that
     assert "stopped" in ran.summary
     assert len(ran.errors) == 1
 
