@@ -247,12 +247,12 @@ class Replay:
             self._differ(place, f"the code that {entry.label} depends on has changed")
         if place.tainted:
             return self._after_difference(source, entry, call, changed)
-        if is_of_failed_attempt(source, entry, place):
+        cut = is_cancelled_with_the_cell(source, entry)
+        if cut and not call.pure:  # its effect may have happened, and after an edit nobody guesses
+            return self._ask_person(source, [entry], call)
+        if cut or is_of_failed_attempt(source, entry, place):
             self.match.serve(source, entry)
-            return self._live(call, OF_FAILED_ATTEMPT)
-        if is_cancelled_with_the_cell(source, entry) and not call.at_most_once:
-            self.match.serve(source, entry)
-            return self._live(call, CANCELLED_BEFORE)
+            return self._live(call, CANCELLED_BEFORE if cut else OF_FAILED_ATTEMPT)
         if entry.state in ("completed", "cancelled"):
             self.match.serve(source, entry)
             return Adopt(entry, "the same before the first difference")

@@ -11,6 +11,7 @@ from jupyter_durable.events import (
     AttemptFailed,
     ExecutionEnded,
     StepBilled,
+    StepCancelled,
     StepCompleted,
     StepFailed,
     StepInterrupted,
@@ -163,3 +164,16 @@ def test_an_entry_knows_what_its_last_answer_used():
 
     assert entry.usage == second
     assert entry.billed == (first, second)
+
+
+def cancelled_with_the_cell(*, pure: bool) -> Replay:
+    source = History(lines(begun(), asked(pure=pure), StepCancelled(at=0.0, step=1), ended("failed")))
+    return Replay(History(), source)
+
+
+def test_after_an_edit_a_call_that_the_end_of_the_cell_cancelled_is_made_again():
+    assert isinstance(cancelled_with_the_cell(pure=True).ask(call(Place())), Execute)
+
+
+def test_after_an_edit_what_may_have_had_an_effect_before_it_was_cancelled_is_asked_about():
+    assert isinstance(cancelled_with_the_cell(pure=False).ask(call(Place(), pure=False)), Stop)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -131,6 +132,9 @@ class Recording:
 
     def left(self) -> None:
         """The program leaves the body where it is; what it has read is its value."""
+        active = sys.exception()
+        if isinstance(active, asyncio.CancelledError | KeyboardInterrupt):
+            self.failed(active)  # it does not leave, it is cut: what was not read is no answer
         if not self._done:
             self._end(complete=self.api.is_over(b"".join(self._chunks)[-_TAIL:]))
 

@@ -219,3 +219,22 @@ async def test_a_stream_whose_reader_was_cancelled_gives_what_was_read_and_is_ca
 
     assert live
     assert requests_made() == 1
+
+
+def test_a_body_that_the_stop_button_closes_before_it_was_read_is_no_answer(run, provider, requests_made, tmp_path):
+    import httpx2
+
+    body = {"model": "gpt-4o-mini", "messages": MESSAGE}
+    url = f"{provider.url}/v1/chat/completions"
+    with pytest.raises(KeyboardInterrupt), run() as begun, httpx2.Client() as http:
+        response = http.send(http.build_request("POST", url, json=body), stream=True)
+        begun.execution.interrupted = True  # what the cell does when the button is pressed
+        try:
+            raise KeyboardInterrupt
+        except KeyboardInterrupt:
+            response.close()  # as a client does whose reading was cut
+            raise
+    with run(), httpx2.Client() as http:
+        assert http.post(url, json=body).json()["choices"]
+
+    assert requests_made() == 2
