@@ -109,7 +109,8 @@ def test_any_changed_byte_before_the_last_line_is_damage_and_names_its_line(loca
         path.write_bytes(changed)
         line = whole[:place].count(b"\n") + 1
 
-        in_signature = 21 <= place - (whole[:place].rfind(b"\n") + 1) < 37
+        # A byte that becomes a line feed cuts the line, wherever it is.
+        in_signature = 21 <= place - (whole[:place].rfind(b"\n") + 1) < 37 and changed[place] != 0x0A
         with pytest.raises(LogUntrusted if in_signature else LogDamaged) as caught:
             list(fresh(local).history("b1"))
 
@@ -119,6 +120,18 @@ def test_any_changed_byte_before_the_last_line_is_damage_and_names_its_line(loca
         if not in_signature:
             assert f"The {line - 1} events before it can be read" in str(caught.value)
         assert fresh(local).damage() == [str(caught.value)]
+
+
+def test_a_signature_with_a_line_feed_in_it_is_damage_of_its_line(local: LocalLog) -> None:
+    path = written(local)
+    lines = path.read_bytes().split(b"\n")
+    lines[14] = lines[14][:30] + b"\n" + lines[14][31:]
+    path.write_bytes(b"\n".join(lines))
+
+    with pytest.raises(LogDamaged, match="at line 15") as caught:
+        list(fresh(local).history("b1"))
+
+    assert caught.value.readable == 14
 
 
 def test_a_changed_byte_in_the_first_line_stops_its_run_and_everything_that_could_start_over(local: LocalLog) -> None:
