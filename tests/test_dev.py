@@ -72,6 +72,52 @@ def test_the_first_failing_part_gives_the_exit_code_and_the_others_run_all_the_s
     assert lines[-1].startswith("== all: FAILED: part 1, part 3 (4 parts in ")
 
 
+@pytest.fixture
+def suite(dev, monkeypatch, tmp_path):
+    """A suite whose tests are in a file of their own; called with the file's text, it gives the exit code of `test`."""
+
+    def whole(text: str) -> int:
+        file = tmp_path / "test_it.py"
+        file.write_text(text)
+        command = [sys.executable, "-m", "pytest", "-q", "-p", "no:xdist", f"--rootdir={tmp_path}", str(file)]
+        monkeypatch.setattr(dev, "parts_of", lambda word, arguments: [("tests", command)])
+        monkeypatch.setattr(dev, "ROOT", tmp_path)
+        monkeypatch.setattr(dev, "FAILED_TESTS", tmp_path / ".pytest_cache" / "v" / "cache" / "lastfailed")
+        return dev.main(["test"])
+
+    return whole
+
+
+UNSTEADY = """
+import pathlib
+mark = pathlib.Path(__file__).with_name("mark")
+def test_second_time_lucky():
+    before = mark.exists()
+    mark.touch()
+    assert before
+def test_sound():
+    pass
+"""
+
+
+def test_a_test_that_fails_once_and_passes_alone_is_named_as_unsteady(suite, capfd):
+    assert suite(UNSTEADY) == 0
+
+    out = capfd.readouterr().out
+    assert "== tests: UNSTEADY, failed and then passed alone: test_it.py::test_second_time_lucky" in out
+    assert "1 passed" in out.split("what failed once more")[1], "the others are not run again"
+
+
+def test_a_test_that_fails_twice_fails_the_suite(suite, capfd):
+    assert suite("def test_wrong():\n    assert False\n") == 1
+    assert "UNSTEADY" not in capfd.readouterr().out
+
+
+def test_many_failures_are_no_bad_minute(suite, capfd):
+    assert suite(UNSTEADY + "".join(f"def test_{i}():\n    assert mark.exists() is None\n" for i in range(3))) == 1
+    assert "what failed once more" not in capfd.readouterr().out
+
+
 def test_when_everything_passes_it_says_so(dev, monkeypatch, capsys):
     monkeypatch.setattr(dev, "parts_of", lambda word, arguments: parts(0, 0))
 
