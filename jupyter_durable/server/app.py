@@ -7,6 +7,7 @@ from typing import Any
 from jupyter_events import EventLogger
 from jupyter_server.extension.application import ExtensionApp
 
+from jupyter_durable.server.handlers import handler_of
 from jupyter_durable.server.handling import Desk
 from jupyter_durable.server.logs import Logs
 from jupyter_durable.server.routes import ROUTES
@@ -26,7 +27,9 @@ class DurableApp(ExtensionApp):
         logs = Logs()
         self._bus().register_event_schema(SCHEMA)
         self.desk = Desk(Watcher(logs, self._emit), logs)
-        self.handlers.extend((route.pattern, route.handler, {"desk": self.desk}) for route in ROUTES)
+        self.handlers.extend(
+            (route.pattern, handler_of(route), {"desk": self.desk, "route": route}) for route in ROUTES
+        )
 
     def _bus(self) -> EventLogger:
         assert self.serverapp is not None

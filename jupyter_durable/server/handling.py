@@ -1,4 +1,4 @@
-"""What every route does: find the log, work in a thread, answer with a shape or a problem.
+"""What every handler does: find the log, work in a thread, answer with a shape or a problem.
 
 Who asks is the server's affair: every method of every route is behind its authentication and its authorisation (the
 resource is `RESOURCE`), and a POST behind its XSRF check.
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from http import HTTPStatus
 from typing import Any, TypeVar
@@ -18,9 +18,11 @@ from jupyter_server.base.handlers import APIHandler
 from tornado import web
 
 from jupyter_durable import client
-from jupyter_durable.errors import DurableError, UsageError
-from jupyter_durable.server.logs import Logs, LogView
+from jupyter_durable.errors import DurableError
+from jupyter_durable.server.logs import Logs
 from jupyter_durable.server.place import Place, place_of
+from jupyter_durable.server.questions import Question
+from jupyter_durable.server.routes import Route
 from jupyter_durable.server.shapes import Problem, Shape
 from jupyter_durable.server.statuses import problem, status_of
 from jupyter_durable.server.watching import Watcher
@@ -31,7 +33,6 @@ RESOURCE = "jupyter_durable"
 _NAMELESS = re.compile(r"[0-9a-f]{32}")
 _encode = msgspec.json.Encoder().encode
 Result = TypeVar("Result")
-Question = TypeVar("Question", bound=Shape)
 
 
 class Desk:
@@ -56,15 +57,16 @@ class Desk:
 
 
 class DurableHandler(APIHandler):
-    """Base of all routes."""
+    """Base of all handlers."""
 
     auth_resource = RESOURCE
     # A panel that polls is no reason to keep an idle server from being culled.
     _track_activity = False
 
-    def initialize(self, desk: Desk) -> None:
-        """Take what the routes share."""
+    def initialize(self, desk: Desk, route: Route) -> None:
+        """Take what the routes share, and the one that this is."""
         self.desk = desk
+        self.route = route
 
     @property
     def notebook(self) -> Place:
@@ -84,35 +86,21 @@ class DurableHandler(APIHandler):
         name = str(getattr(self.current_user, "username", "") or "")
         return name if name and not _NAMELESS.fullmatch(name) else client.who()
 
+    def asked(self, route: Route, parts: Sequence[str]) -> Question:
+        """The question of this request."""
+        given = self.request.query_arguments
+        return Question(
+            parts=dict(zip(route.names, parts, strict=True)),
+            parameters={one.name: self.text(one.name) for one in route.parameters if one.name in given},
+            body=self.request.body,
+            find=lambda: self.notebook,
+            logs=self.desk.logs,
+            person=self.person,
+        )
+
     def text(self, name: str, default: str = "") -> str:
         """A parameter of the address."""
         return str(self.get_query_argument(name, default, strip=False))
-
-    def number(self, name: str, default: int, low: int, high: int) -> int:
-        """A parameter that is a whole number, brought within its limits.
-
-        Raises:
-            UsageError: it is none.
-        """
-        told = self.text(name, str(default))
-        if not re.fullmatch(r"-?[0-9]{1,18}", told, re.ASCII):
-            raise UsageError(f"`{name}` must be a whole number.")
-        return max(low, min(high, int(told)))
-
-    def question(self, kind: type[Question]) -> Question:
-        """The body of the request.
-
-        Raises:
-            UsageError: it is not as it should be.
-        """
-        try:
-            return msgspec.json.decode(self.request.body, type=kind)
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-            raise UsageError(f"The body of the request is not a {kind.__name__}: {error}.") from None
-
-    async def on_log(self, does: Callable[[LogView], Shape], *, slow: bool = False) -> None:
-        """Answer with what is found in the log that is asked about."""
-        await self.reply(lambda: does(self.desk.logs.get(self.notebook)), slow=slow)
 
     async def reply(self, does: Callable[[], Shape], *, slow: bool = False) -> None:
         """Answer with what is found in a thread."""

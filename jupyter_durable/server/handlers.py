@@ -1,7 +1,8 @@
-"""Routes about a whole log: the bill, SQL, all events of a run."""
+"""The routes as Jupyter Server serves them. What each does stands in the table of `routes`."""
 
 from __future__ import annotations
 
+import msgspec
 from jupyter_server.auth.decorator import authorized
 from tornado import web
 from tornado.iostream import StreamClosedError
@@ -10,22 +11,43 @@ from jupyter_durable.errors import DurableError
 from jupyter_durable.server import asking
 from jupyter_durable.server.handling import DurableHandler
 from jupyter_durable.server.logs import records_of
-from jupyter_durable.server.shapes import SqlQuestion
+from jupyter_durable.server.routes import Route
 
 
-class SpendHandler(DurableHandler):
-    """What model calls have cost."""
+class AnswerHandler(DurableHandler):
+    """A route that answers with a shape."""
+
+    async def answer(self, parts: tuple[str, ...]) -> None:
+        """Do what the table says."""
+        does, asked = self.route.does, self.asked(self.route, parts)
+        assert does is not None
+        await self.reply(lambda: does(asked), slow=self.route.slow)
+
+
+class ReadHandler(AnswerHandler):
+    """A route that looks."""
 
     @web.authenticated
     @authorized
-    async def get(self) -> None:
-        """GET spend."""
-        by, run = self.text("by", "run"), self.text("run")
-        await self.on_log(lambda view: asking.spend(view, by, run), slow=True)
+    async def get(self, *parts: str) -> None:
+        """GET."""
+        await self.answer(parts)
 
 
-class SqlHandler(DurableHandler):
-    """One query, which can only read."""
+class SayHandler(AnswerHandler):
+    """A route that writes down what a person says. Nothing is executed by it."""
+
+    _track_activity = True
+
+    @web.authenticated
+    @authorized
+    async def post(self, *parts: str) -> None:
+        """POST."""
+        await self.answer(parts)
+
+
+class SqlHandler(AnswerHandler):
+    """One query, which can only read, whatever its method."""
 
     _track_activity = True
 
@@ -33,13 +55,7 @@ class SqlHandler(DurableHandler):
     @authorized(action="read")  # type: ignore[untyped-decorator] # typed for its bare form only
     async def post(self) -> None:
         """POST sql."""
-        try:
-            question = self.question(SqlQuestion)
-        except DurableError as error:
-            await self.refuse(error)
-            return
-        limit = max(0, min(asking.LIMIT, question.limit))
-        await self.on_log(lambda view: asking.sql(view, question.query, limit), slow=True)
+        await self.answer(())
 
 
 class ExportHandler(DurableHandler):
@@ -70,3 +86,24 @@ class ExportHandler(DurableHandler):
             await self.finish(set_content_type="application/x-ndjson")
         except StreamClosedError:
             return  # the client has gone
+
+
+class OpenApiHandler(DurableHandler):
+    """The description of all routes."""
+
+    @web.authenticated
+    @authorized
+    async def get(self) -> None:
+        """GET openapi.json."""
+        from jupyter_durable.server.openapi import document
+
+        await self.finish(msgspec.json.encode(document(self.base_url)))
+
+
+_OWN: dict[str, type[DurableHandler]] = {"sql": SqlHandler, "export": ExportHandler, "openapi.json": OpenApiHandler}
+"""Those that are unlike the others."""
+
+
+def handler_of(route: Route) -> type[DurableHandler]:
+    """What serves a route."""
+    return _OWN.get(route.path) or (ReadHandler if route.method == "GET" else SayHandler)
