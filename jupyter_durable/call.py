@@ -172,6 +172,8 @@ class Stop(msgspec.Struct, frozen=True):
     error: type[errors.ReplayError | errors.ValueNotStored | errors.BranchBusy]
     message: str
     entries: tuple[Entry, ...] = ()
+    asks: bool = False
+    """With ``--replay-only``: without the flag a person would be asked here, and nothing executed either."""
 
 
 class Later(msgspec.Struct, frozen=True):

@@ -9,6 +9,7 @@ import getpass
 import os
 import platform
 import socket
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -237,7 +238,9 @@ def who() -> str:
         return socket.gethostname()
 
 
-def decide(log: EventLog, run: str, reuse: Literal["all", "pure", "none"], by: str = "") -> BranchView:
+def decide(
+    log: EventLog, run: str, reuse: Literal["all", "pure", "none"], by: str = "", steps: Sequence[str] = ()
+) -> BranchView:
     """Say what becomes of finished (and in-doubt) steps after an edit; it holds for the newest branch of the run.
 
     Args:
@@ -245,6 +248,7 @@ def decide(log: EventLog, run: str, reuse: Literal["all", "pure", "none"], by: s
         run: id of the run.
         reuse: ``"all"`` uses the recorded results, ``"pure"`` those of pure steps only, ``"none"`` executes again.
         by: who decided.
+        steps: names of the steps that it speaks of; none: all.
 
     Returns:
         The branch that the decision was written on.
@@ -253,7 +257,7 @@ def decide(log: EventLog, run: str, reuse: Literal["all", "pure", "none"], by: s
         BranchBusy: the branch is running right now.
     """
     view = find_branch(log, run)
-    _write(log, view, Decided(at=clock.now(), data=Decision(reuse=reuse, by=by or who())))
+    _write(log, view, Decided(at=clock.now(), data=Decision(reuse=reuse, by=by or who(), steps=tuple(steps))))
     return view
 
 

@@ -227,6 +227,18 @@ class Notice(Struct, frozen=True, kw_only=True):
     names: tuple[str, ...] = ()
 
 
+class About(Struct, frozen=True, kw_only=True):
+    """A step that a person is asked about."""
+
+    step: int
+    """Seq of its start."""
+    name: str
+    n: int = 0
+    """Its number among equal calls."""
+    origin: bool = False
+    """It is a step of the branch of origin."""
+
+
 class Outcome(Struct, frozen=True, kw_only=True):
     """How an execution ended."""
 
@@ -241,6 +253,8 @@ class Outcome(Struct, frozen=True, kw_only=True):
     """Globals that only steps change -> digest at the end and at the start, to the same purpose."""
     replayed: int = 0
     live: int = 0
+    about: tuple[About, ...] = ()
+    """Steps that a person is asked about, before the run can go on."""
 
 
 class OutputItem(Struct, frozen=True, kw_only=True):

@@ -138,8 +138,9 @@ class Replay:
 
     def _again(self, entry: Entry, call: Call) -> Verdict:
         """An entry without a value that must now be executed: in doubt, or a failure to be tried again."""
+        settled = entry.settlement is not None and entry.settlement.choice == "rerun"
         if self.policy.replay_only:
-            return self._replay_only(call)
+            return self._replay_only(call, asks=call.at_most_once and not settled and entry.state != "failed")
         if entry.state == "failed":
             later = [e for e in self.own.after(entry) if not e.pure and not self.match.is_served(e)]
             if later and self._reuse(entry.key.name) == "ask" and not entry.key.scope:
@@ -152,7 +153,6 @@ class Replay:
                     (entry, *later),
                 )
             return Execute(f"tried again: attempt {entry.attempts} failed", entry)
-        settled = entry.settlement is not None and entry.settlement.choice == "rerun"
         if call.at_most_once and not settled:
             return Stop(
                 errors.InDoubtError,
@@ -219,12 +219,9 @@ class Replay:
                 said.append(notice.message.rstrip("."))
         return f" Likely cause: {'; '.join(dict.fromkeys(said))}." if said else ""
 
-    def _replay_only(self, call: Call) -> Stop:
-        return Stop(
-            errors.ReplayOnlyError,
-            f"`--replay-only` promises to execute nothing, and history has no result for {call.label}. "
-            f"Run the cell without the flag to go on from here.",
-        )
+    def _replay_only(self, call: Call, *, asks: bool = False) -> Stop:
+        said = f"`--replay-only` promises to execute nothing, and history has no result for {call.label}. "
+        return Stop(errors.ReplayOnlyError, f"{said}Run the cell without the flag to go on from here.", asks=asks)
 
     # The history of origin ---------------------------------------------------------------------------------------
 
@@ -349,7 +346,7 @@ class Replay:
 
     def _ask_person(self, source: History, at_stake: list[Entry], call: Call) -> Verdict:
         if self.policy.replay_only:
-            return self._replay_only(call)
+            return self._replay_only(call, asks=True)
         alive = [e for e in at_stake if e.state == "open"] if self.policy.origin_runs else []
         if alive:
             return Stop(

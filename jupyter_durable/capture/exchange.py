@@ -28,6 +28,7 @@ from jupyter_durable.capture.asked import difference_from, line_of, request_info
 from jupyter_durable.capture.prices import warm
 from jupyter_durable.capture.providers.base import Api, Ask
 from jupyter_durable.capture.providers.finding import problems
+from jupyter_durable.capture.purse import at_most
 from jupyter_durable.capture.recording import Recording, stopping
 from jupyter_durable.capture.replayed import Replayed
 from jupyter_durable.capture.retrying import is_retry
@@ -135,7 +136,13 @@ class Exchange(Recording):
             rerun="always" if ask.method == "GET" else "ask",  # a poll has no answer of its own to keep
             differs=lambda entry: difference_from(entry, ask, secrets, log),
         )  # fmt: skip
-        verdict = self.execution.ask(call)
+        try:
+            verdict = self.execution.ask(call)
+        except errors.ReplayOnlyError as error:
+            warm()
+            *tokens, usd = at_most(self.api, ask)
+            error.facts.update(tokens=sum(tokens), usd=usd, model=self.api.model(ask))
+            raise
         self._call = call
         if isinstance(verdict, Execute):
             self._go_live(call, verdict)

@@ -38,6 +38,14 @@ class Reserved(msgspec.Struct):
     """``None`` where no price is known."""
 
 
+def at_most(api: Api, ask: Ask) -> tuple[int, int, float | None]:
+    """The most that a call can use: tokens in, tokens out, and dollars; ``None`` where no price is known."""
+    most_output = api.most_output(ask)
+    output = ASSUMED_OUTPUT if most_output is None else most_output
+    tokens_in = input_at_most(ask)
+    return tokens_in, output, most_cost(api.provider_of(ask), api.model(ask), tokens_in, output)
+
+
 class Purse:
     """See the module. Threads may use it at once."""
 
@@ -68,9 +76,7 @@ class Purse:
             RunStopped: the budget does not allow it, with `BudgetExceeded`; the call must not be made.
         """
         most_output = api.most_output(ask)
-        output = ASSUMED_OUTPUT if most_output is None else most_output
-        tokens_in = input_at_most(ask)
-        usd = most_cost(api.provider_of(ask), api.model(ask), tokens_in, output)
+        tokens_in, output, usd = at_most(api, ask)
         reserved = Reserved(tokens_in + output, usd)
         with self._lock:
             held_usd = sum(held.usd or 0.0 for held in self._held.values())

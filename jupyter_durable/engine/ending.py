@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
+from jupyter_durable.call import Stop
 from jupyter_durable.engine.blame import causes
 from jupyter_durable.errors import RunStopped
-from jupyter_durable.event_data import Notice, Outcome
+from jupyter_durable.event_data import About, Notice, Outcome
 from jupyter_durable.replay import Replay
 from jupyter_durable.values import describe_error
 
@@ -39,6 +40,16 @@ def outcome_of(execution: Execution, error: BaseException | None) -> Outcome:
         state=execution.book.state(),
         replayed=execution.stats.replayed + execution.stats.adopted,
         live=execution.stats.live,
+        about=() if execution.reason is None else execution.reason.facts.get("about", ()),
+    )
+
+
+def about(stop: Stop, replay: Replay) -> tuple[About, ...]:
+    """The steps that a person is asked about where a run stops."""
+    own = replay.own.entries
+    return tuple(
+        About(step=entry.begun, name=entry.key.name, n=entry.key.n, origin=own.get(entry.key) is not entry)
+        for entry in stop.entries
     )
 
 

@@ -18,7 +18,7 @@ from jupyter_durable.call import Branch, Call, Execute, Place, Stop, Verdict
 from jupyter_durable.engine import payloads
 from jupyter_durable.engine.blame import with_difference
 from jupyter_durable.engine.budget import Budget, StepCount, parse_budget
-from jupyter_durable.engine.ending import outcome_of, unasked
+from jupyter_durable.engine.ending import about, outcome_of, unasked
 from jupyter_durable.engine.flushing import GroupFlush
 from jupyter_durable.engine.hidden import Changing, Stale, too_large
 from jupyter_durable.engine.identity import PATCHES
@@ -163,7 +163,7 @@ class Execution:
             if kind is Branch:
                 verdict = self._branch(verdict.reason, call)  # type: ignore[union-attr]
             if type(verdict) is Stop:
-                self.stop(verdict)
+                self.stop(verdict, call)
             if self.budget.steps is not None and type(verdict) is Execute and verdict.entry is None:
                 self._count_step(call)
             return verdict
@@ -200,12 +200,14 @@ class Execution:
             **self.where,
         )
 
-    def stop(self, stop: Stop) -> None:
-        """Seal the run and raise."""
+    def stop(self, stop: Stop, call: Call | None = None) -> None:
+        """Seal the run and raise. A step that `--replay-only` did not execute is told as a fact."""
         unloadable = payloads.unloadable(stop.entries, self.log) if stop.error is errors.DecisionNeeded else ""
         message = f"{stop.message}{unloadable}".replace("`%%durable --", f"`%%durable {quoted(self.run_name)} --")
-        steps = [entry.label for entry in stop.entries]
-        self.seal(message, stop.error(f"{self.place_of_run()}: {message}", **self.where, steps=steps))
+        facts: dict[str, Any] = {"steps": [entry.label for entry in stop.entries], "about": about(stop, self.replay)}
+        if call is not None and stop.error is errors.ReplayOnlyError:
+            facts |= {"step": call.label.strip("`"), "kind": call.kind, "asks": stop.asks}
+        self.seal(message, stop.error(f"{self.place_of_run()}: {message}", **self.where, **facts))
         assert self.reason is not None
         raise self.reason
 

@@ -14,7 +14,7 @@ _EVENTS = ("pre_run_cell", "post_run_cell")
 
 def load_ipython_extension(shell: Any) -> None:
     """Make ``%%durable`` and ``%durable`` known to a shell. Doing it twice is harmless."""
-    if _loaded(shell) is not None:
+    if loaded(shell) is not None:
         return
     hooks = Hooks(shell)
     shell.input_transformers_cleanup.append(transform)
@@ -26,7 +26,7 @@ def load_ipython_extension(shell: Any) -> None:
 
 def unload_ipython_extension(shell: Any) -> None:
     """Leave the shell as it was before."""
-    hooks = _loaded(shell)
+    hooks = loaded(shell)
     if hooks is None:
         return
     if hooks.busy:
@@ -41,7 +41,8 @@ def unload_ipython_extension(shell: Any) -> None:
     shell.magics_manager.magics["line"].pop("%durable", None)
 
 
-def _loaded(shell: Any) -> Hooks | None:
+def loaded(shell: Any) -> Hooks | None:
+    """The hooks of a shell that has the extension."""
     return next((each for each in shell.ast_transformers if isinstance(each, Hooks)), None)
 
 

@@ -19,7 +19,7 @@ from jupyter_durable.engine.flags import Flags
 from jupyter_durable.engine.opening import begin
 from jupyter_durable.engine.options import RunSpec, run_id
 from jupyter_durable.engine.stats import StepRow
-from jupyter_durable.errors import LogError, RunSealed, UsageError
+from jupyter_durable.errors import DurableError, LogError, RunSealed, UsageError
 from jupyter_durable.event_data import ExecutionHeader
 from jupyter_durable.kernel.cell import as_sentence
 from jupyter_durable.kernel.display import Summary
@@ -52,6 +52,10 @@ class Ran:
     name: str
     branch: str
     rows: list[StepRow]
+    replayed: int
+    """Steps that came back."""
+    stopped: DurableError | None
+    """What stopped it before its end."""
 
 
 class Surroundings:
@@ -277,7 +281,13 @@ class LiveCell:
                 except LogError as refused:
                     execution.stats.notices.append(str(refused))
             header = execution.header
-            self._around.ran[header.run] = Ran(header.name, header.branch_name, list(execution.stats.rows))
+            self._around.ran[header.run] = Ran(
+                header.name,
+                header.branch_name,
+                list(execution.stats.rows),
+                execution.stats.replayed + execution.stats.adopted,
+                execution.reason,
+            )
             self.summary.finish()
         finally:
             self._interrupts.restore()

@@ -44,7 +44,16 @@ def show_plan_of_cell(hooks: Hooks, info: Any, code: str, header: Header) -> Non
 
 
 def plan_of_run(around: Surroundings, log: EventLog, run: str) -> Shown:
-    """The plan of a run's cell as it is saved in the notebook, or else as it ran last.
+    """The plan of a run's cell, to be shown.
+
+    Raises:
+        UsageError: its code cannot be read.
+    """
+    return as_shown(*made_plan(around, log, run))
+
+
+def made_plan(around: Surroundings, log: EventLog, run: str) -> tuple[planning.Plan, list[str]]:
+    """The plan of a run's cell as it is saved in the notebook, or else as it ran last; and what to say of it.
 
     Raises:
         UsageError: its code cannot be read.
@@ -63,7 +72,7 @@ def plan_of_run(around: Surroundings, log: EventLog, run: str) -> Shown:
     spec, notices = around.spec(cell, text, code, header.flags, log)
     if spec.run != run:  # a cell without a name and without an id, or a run of another notebook
         spec.name, spec.notebook = recorded.name, recorded.notebook
-    return as_shown(planning.plan(spec, log), [f"planned for the cell {which}", *notices])
+    return planning.plan(spec, log), [f"planned for the cell {which}", *notices]
 
 
 def _source(around: Surroundings, recorded: ExecutionHeader) -> tuple[str, str]:

@@ -21,14 +21,15 @@ def decide(view: LogView, question: DecideQuestion, by: str) -> Done:
         BranchBusy: the branch is running right now.
     """
     records_of(view.look(), question.run)
-    branch = client.decide(view.log, question.run, question.reuse, by)
+    branch = client.decide(view.log, question.run, question.reuse, by, question.steps)
+    about = f" (of {', '.join(question.steps)})" if question.steps else ""
     return Done(
         log=view.name,
         run=question.run,
         branch=branch.branch,
         branch_name=branch.name,
         by=by,
-        message=f"{_DECIDED[question.reuse]} Run the cell again to go on.",
+        message=f"{_DECIDED[question.reuse].rstrip('.')}{about}. Run the cell again to go on.",
     )
 
 

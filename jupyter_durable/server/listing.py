@@ -22,6 +22,7 @@ from jupyter_durable.server.shapes import (
     Runs,
     RunStatus,
 )
+from jupyter_durable.server.waiting import waiting
 
 _MESSAGE = 1000
 
@@ -110,6 +111,7 @@ def run_item(records: list[ExecutionRecord], here: _Here) -> RunItem:
         here=any(here(record) for record in records),
         cell=header.cell,
         error=_failure(None if outcome is None else outcome.error),
+        waits=waiting(branch, branches, records),
     )
 
 

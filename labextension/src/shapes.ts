@@ -68,6 +68,7 @@ export interface ISqlAnswer {
 export interface IDecideQuestion {
   run: string;
   reuse: 'all' | 'pure' | 'none';
+  steps: string[];
 }
 
 export interface ISettleQuestion {
@@ -270,6 +271,21 @@ export interface IHint {
   status: RunStatus;
 }
 
+export interface IWaitingStep {
+  number: number;
+  name: string;
+  label: string;
+}
+
+export interface IWaiting {
+  kind: 'settle' | 'decide' | 'resume' | 'read';
+  branch: string;
+  branch_name: string;
+  steps: IWaitingStep[];
+  message: string;
+  since: number;
+}
+
 export interface IRunItem {
   run: string;
   name: string;
@@ -287,6 +303,7 @@ export interface IRunItem {
   here: boolean;
   cell: string;
   error: IFailure | null;
+  waits: IWaiting | null;
 }
 
 export interface IRuns {

@@ -55,6 +55,8 @@ from jupyter_durable.server.shapes.runs import (
     RunDetail,
     RunItem,
     Runs,
+    Waiting,
+    WaitingStep,
 )
 from jupyter_durable.server.shapes.steps import Page, StepRow
 
@@ -111,4 +113,6 @@ __all__ = [
     "Totals",
     "UsageItem",
     "ValueView",
+    "Waiting",
+    "WaitingStep",
 ]

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
+import msgspec
+
 from jupyter_durable.server.shapes.base import FORMAT, Shape, Totals
 from jupyter_durable.server.shapes.runs import BranchItem
 from jupyter_durable.server.shapes.steps import StepRow
@@ -109,6 +111,8 @@ class DecideQuestion(Shape, frozen=True, kw_only=True):
     run: str
     """Its id."""
     reuse: Literal["all", "pure", "none"]
+    steps: list[str] = msgspec.field(default_factory=list)
+    """Names of the steps that it speaks of; empty: all."""
 
 
 class SettleQuestion(Shape, frozen=True, kw_only=True):

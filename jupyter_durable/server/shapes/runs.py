@@ -42,6 +42,29 @@ class Hint(Shape, frozen=True, kw_only=True):
     status: RunStatus
 
 
+class WaitingStep(Shape, frozen=True, kw_only=True):
+    """A step that a person is asked about."""
+
+    number: int
+    name: str
+    label: str
+
+
+class Waiting(Shape, frozen=True, kw_only=True):
+    """What a run waits for, that only a person can do. Another kind may come; show its message, then."""
+
+    kind: Literal["settle", "decide", "resume", "read"]
+    """``settle``: say what happened to a step, by POST settle. ``decide``: say what becomes of steps after an edit, by
+    POST decide. ``resume``: run the cell again. ``read``: it stopped for another reason, which the message says."""
+    branch: str
+    """Id of the branch that the steps are of."""
+    branch_name: str
+    steps: list[WaitingStep]
+    message: str
+    """A sentence."""
+    since: float
+
+
 class RunItem(Shape, frozen=True, kw_only=True):
     """One run."""
 
@@ -71,6 +94,8 @@ class RunItem(Shape, frozen=True, kw_only=True):
     """Id of the cell; empty where the front end sent none."""
     error: Failure | None
     """What the newest execution failed with."""
+    waits: Waiting | None
+    """What it waits for; ``null`` while it runs, and once it has come to its end or failed."""
 
 
 class Runs(Shape, frozen=True, kw_only=True):
