@@ -1,6 +1,4 @@
-/** The routes of the server extension, one function each. What they mean: `jupyter_durable/server/__init__.py`. */
-import type { ServerConnection } from '@jupyterlab/services';
-import { request } from './request';
+/** The routes, one function each. What they mean: `jupyter_durable/server/__init__.py`. */
 import type {
   By,
   IAbout,
@@ -15,15 +13,16 @@ import type {
   ISqlAnswer,
   IStepDetail
 } from './shapes';
+import type { ITransport, Parameters } from './transport';
 
 /** The log of one notebook. */
 export class Api {
   /**
-   * @param settings - of the server
-   * @param notebook - the server's path of the notebook
+   * @param transport - carries the questions
+   * @param notebook - its path, as whoever answers has it
    */
   constructor(
-    private readonly settings: ServerConnection.ISettings,
+    private readonly transport: ITransport,
     readonly notebook: string
   ) {}
 
@@ -67,11 +66,11 @@ export class Api {
     return this.post(['settle'], question);
   }
 
-  private get<T>(path: string[], parameters: Record<string, string | number | undefined> = {}): Promise<T> {
-    return request(this.settings, path, { ...parameters, notebook: this.notebook });
+  private get<T>(path: string[], parameters: Parameters = {}): Promise<T> {
+    return this.transport.get(path, { ...parameters, notebook: this.notebook });
   }
 
   private post<T>(path: string[], body: unknown): Promise<T> {
-    return request(this.settings, path, { notebook: this.notebook }, body);
+    return this.transport.post(path, { notebook: this.notebook }, body);
   }
 }

@@ -12,6 +12,7 @@ import { cellName, mark, reveal } from './cells';
 import { addCommands } from './commands';
 import { watch } from './deaths';
 import { durableIcon } from './icon';
+import { RestTransport } from './rest';
 import { confirm, type IProspect, prospect, prospectText, Ran, resume, runWith } from './resume';
 import { StatusWidget } from './status';
 import { Store } from './store';
@@ -47,7 +48,8 @@ function activate(
   statusBar: IStatusBar | null
 ): void {
   const words = (translator ?? nullTranslator).load(DOMAIN);
-  const store = new Store(app.serviceManager);
+  const transport = new RestTransport(app.serviceManager);
+  const store = new Store(transport);
   const ran = new Ran();
   const wishes: IWishes = {
     stateDots: true,
@@ -193,7 +195,7 @@ function activate(
       return;
     }
     // Not the store's: another notebook may be in front by now.
-    const api = new Api(app.serviceManager.serverSettings, pathOf(app, notebook));
+    const api = new Api(transport, pathOf(app, notebook));
     const runs = await api.runs().catch(() => null);
     const found = runs && (await prospect(notebook, api, runs.runs).catch(() => null));
     if (!found || found.cells.length === 0) {

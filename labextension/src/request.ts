@@ -1,28 +1,8 @@
 /** One question to the server extension, by the server's own rules: base URL, token, XSRF header. */
 import { URLExt } from '@jupyterlab/coreutils';
 import { ServerConnection } from '@jupyterlab/services';
-import type { IProblem } from './shapes';
 import { ROUTE } from './tokens';
-
-/** Why there is no answer. */
-export class RequestError extends Error {
-  constructor(
-    message: string,
-    /** HTTP status; 0: the server was not reached. */
-    readonly status: number,
-    /** What the server extension said; `null` if somebody else answered. */
-    readonly problem: IProblem | null
-  ) {
-    super(message);
-  }
-
-  /** Nobody answers at this address: the server extension is not there, or not enabled. */
-  get missing(): boolean {
-    return this.status === 404 && this.problem === null;
-  }
-}
-
-export type Parameters = Record<string, string | number | undefined>;
+import { isProblem, type Parameters, RequestError } from './transport';
 
 /**
  * @param path - words of the address; each is quoted, so that a name with a slash stays one word
@@ -68,9 +48,4 @@ export async function request<T>(
     throw new RequestError('The answer is not JSON.', response.status, null);
   }
   return answer as T;
-}
-
-/** The server itself answers an unknown address with `message` too, but knows no `format`. */
-function isProblem(answer: unknown): answer is IProblem {
-  return typeof answer === 'object' && answer !== null && 'format' in answer && 'message' in answer;
 }

@@ -1,17 +1,15 @@
 /**
  * What the panel knows of the log of one notebook, kept up to date: the runs, and the history of the chosen branch.
  *
- * The truth comes by REST. It is asked for when something is chosen, on a hint of the event bus, when the page or the
- * kernel comes back, and from time to time while a run is running, since hints may be lost.
+ * The truth is asked for when something is chosen, on a hint that something changed, when the page or the kernel comes
+ * back, and from time to time while a run is running, since hints may be lost.
  */
-import type { ServiceManager } from '@jupyterlab/services';
 import type { IDisposable } from '@lumino/disposable';
 import { type ISignal, Signal } from '@lumino/signaling';
 import { Api } from './api';
 import { emptyHistory, type IHistory, merge, position } from './model';
-import { listen } from './push';
-import { RequestError } from './request';
 import type { IAbout, IHint, IRunDetail, IRunItem, IRuns } from './shapes';
+import { type ITransport, RequestError } from './transport';
 
 const PAGE = 5000;
 /** Hints come in bursts while steps are short: what comes within this time (ms) is answered by one question. */
@@ -20,9 +18,8 @@ const TOGETHER = 120;
 export type Phase = 'idle' | 'loading' | 'ready' | 'missing' | 'error';
 
 export class Store implements IDisposable {
-  constructor(private readonly services: ServiceManager.IManager) {
-    this.hints = listen(
-      services,
+  constructor(private readonly transport: ITransport) {
+    this.hints = transport.listen(
       () => this.about?.hints ?? '',
       hint => this.onHint(hint)
     );
@@ -83,7 +80,7 @@ export class Store implements IDisposable {
     if (path === (this.api?.notebook ?? null)) {
       return;
     }
-    this.api = path === null ? null : new Api(this.services.serverSettings, path);
+    this.api = path === null ? null : new Api(this.transport, path);
     this.about = this.runs = null;
     this.phase = path === null ? 'idle' : 'loading';
     this.picked = this.others = false;
