@@ -40,11 +40,11 @@ EXTRAS = {
     "demo": {"demo"},
     "fmt": {"demo", "test"},
     "check": {"demo", "test", "sdks"},
-    "test": {"demo", "test", "sdks", "browser"},
+    "test": {"demo", "test", "sdks", "browser", "hub"},
     "docs": {"demo", "test", "sdks"},
     "panel": {"panel"},
-    "bench": {"demo", "test", "bench"},
-    "all": {"demo", "test", "sdks", "browser", "panel"},
+    "bench": {"demo", "test", "bench", "browser"},
+    "all": {"demo", "test", "sdks", "browser", "hub", "panel"},
 }
 
 # Where pytest keeps the names of the tests that failed.

@@ -19,9 +19,12 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
+from benchmarks.judged import Case, Column, Results, Target, Workload
 from benchmarks.measure import ChildFailed, Numbers, duel, flushes, run, scratch
-from benchmarks.workloads import Case, Column, Results, Target, Workload, all_workloads
+from benchmarks.workloads import all_workloads
 
+OURS = ("ours", "bare", "calls", "panel")
+"""Subjects that are no rivals."""
 PACKAGES = ("jupyter_durable", "dbos", "langgraph", "langgraph-checkpoint-sqlite", "joblib", "duckdb", "msgspec")
 
 
@@ -45,7 +48,7 @@ def main() -> int:
     written: list[dict[str, Any]] = []
     for workload in workloads:
         if workload.key in wanted:
-            cases = [case for case in workload.cases if not asked.ours or case.subject in ("ours", "bare", "calls")]
+            cases = [case for case in workload.cases if not asked.ours or case.subject in OURS]
             results = measure(workload, cases)
             print_workload(workload, cases, results)
             judged += [(workload, target, results) for target in workload.targets]

@@ -1,128 +1,11 @@
-"""What is measured, with which targets: the workloads W1 to W6, model calls (W8) and memory.
-
-A workload is a set of cases, one for each subject, that are measured in turns: round after round, forwards and
-backwards, each in a fresh process and a fresh directory. What disturbs the machine for a while disturbs all alike.
-Ratios are taken inside of a round and then their median, so that a slow minute of the disk drops out.
-"""
+"""What is measured, with which targets: the workloads W1 to W6, model calls (W8), the panel (W9), and memory."""
 
 from __future__ import annotations
 
-import statistics
 from collections.abc import Callable
-from dataclasses import dataclass, field
-from typing import Any, Literal
 
 from benchmarks import values
-from benchmarks.measure import Numbers
-
-RIVALS = ("DBOS", "LangGraph @task", "LangGraph graph", "joblib")
-
-
-@dataclass(frozen=True)
-class Case:
-    """One subject in a workload."""
-
-    name: str
-    subject: str
-    job: str
-    params: dict[str, Any]
-    repeats: int = 5
-    prepare: str = ""
-    """Job that leaves a directory, of which each repeat gets a copy. It runs once, on the RAM disk."""
-    ram: bool = False
-    timeout: float = 900.0
-    count_flushes: int = 0
-    """Steps with which flushes are counted; 0: not counted."""
-
-
-@dataclass(frozen=True)
-class Column:
-    """A number of the table."""
-
-    number: str
-    heading: str
-    form: str = ",.1f"
-    scale: float = 1.0
-
-
-@dataclass
-class Results:
-    """The samples of a workload, by case and round."""
-
-    samples: dict[str, list[Numbers]] = field(default_factory=dict)
-    failures: dict[str, str] = field(default_factory=dict)
-    duels: list[list[list[float]]] = field(default_factory=list)
-    """Seconds of the bursts of bare and ours, for each pair of processes."""
-
-    def median(self, case: str, number: str) -> float | None:
-        """Median of a number over the repeats of a case."""
-        found = [sample[number] for sample in self.samples.get(case, ()) if number in sample]
-        return statistics.median(found) if found else None
-
-    def ratio(self, case: str, other: str, number: str) -> float | None:
-        """Median over the rounds of one case's number in multiples of another's in the same round."""
-        pairs = zip(self.samples.get(case, ()), self.samples.get(other, ()), strict=False)
-        found = [one[number] / two[number] for one, two in pairs if number in one and two.get(number)]
-        return statistics.median(found) if found else None
-
-    def in_turns(self) -> float | None:
-        """Median over all bursts of ours in multiples of the bare one beside it."""
-        found = [
-            ours / bare for bare_side, our_side in self.duels for bare, ours in zip(bare_side, our_side, strict=True)
-        ]
-        return statistics.median(found) if found else None
-
-    def best(self, number: str, *, highest: bool = False, among: tuple[str, ...] = RIVALS) -> tuple[str, float] | None:
-        """The best rival and its number."""
-        found = [(name, value) for name in among if (value := self.median(name, number)) is not None]
-        if not found:
-            return None
-        return (max if highest else min)(found, key=lambda pair: pair[1])
-
-
-@dataclass(frozen=True)
-class Target:
-    """One line of the table of targets."""
-
-    what: str
-    limit: float
-    measured: Callable[[Results], float | None]
-    form: str = ",.1f"
-    unit: str = ""
-    sense: Literal["at most", "at least"] = "at most"
-    rival: Callable[[Results], tuple[str, float] | None] = lambda _: None
-
-    def met(self, value: float) -> bool:
-        """Whether a value keeps the target."""
-        return value <= self.limit if self.sense == "at most" else value >= self.limit
-
-
-@dataclass(frozen=True)
-class Workload:
-    """Cases that are measured in turns, and what is asked of them."""
-
-    key: str
-    title: str
-    why_fair: str
-    cases: list[Case]
-    columns: list[Column]
-    targets: list[Target]
-    bare: str = ""
-    """Number whose ratio to the case ``bare`` is shown."""
-    best: str = ""
-    """Number whose ratio to the best rival is shown."""
-    highest: bool = False
-    """The higher the better."""
-    duel: tuple[int, int] | None = None
-    """Steps a burst and bursts, for ours and the bare disk in turns; gives ``x bare`` of ours."""
-
-
-def _median(case: str, number: str) -> Callable[[Results], float | None]:
-    return lambda results: results.median(case, number)
-
-
-def _best(number: str, *, highest: bool = False) -> Callable[[Results], tuple[str, float] | None]:
-    return lambda results: results.best(number, highest=highest)
+from benchmarks.judged import RIVALS, Case, Column, Results, Target, Workload, best_of, median_of
 
 
 def compressed_result(n: int) -> float:
@@ -181,12 +64,14 @@ def steps_process(quick: bool) -> Workload:
         bare="us",
         best="us",
         targets=[
-            Target(f"us per step, {n:,} steps", 25, _median(ours, "us"), unit="us", rival=_best("us")),
-            Target("CPU us per step (the same, whatever else runs)", 25, _median(ours, "cpu_us"), unit="us"),
-            Target("us per step, 1,000 steps", 25, _median("ours, 1,000", "us"), unit="us"),
-            Target("bytes per step as a kill leaves it", 600, _median(ours, "bytes"), ",.0f", rival=_best("bytes")),
+            Target(f"us per step, {n:,} steps", 25, median_of(ours, "us"), unit="us", rival=best_of("us")),
+            Target("CPU us per step (the same, whatever else runs)", 25, median_of(ours, "cpu_us"), unit="us"),
+            Target("us per step, 1,000 steps", 25, median_of("ours, 1,000", "us"), unit="us"),
+            Target("bytes per step as a kill leaves it", 600, median_of(ours, "bytes"), ",.0f", rival=best_of("bytes")),
             Target("bytes per step at rest, above the compressed result", 120, overhead, ",.0f"),
-            Target(f"folding {n:,} steps (DuckDB's import apart)", 0.15, _median("ours, folded", "fold"), ",.3f", "s"),
+            Target(
+                f"folding {n:,} steps (DuckDB's import apart)", 0.15, median_of("ours, folded", "fold"), ",.3f", "s"
+            ),
         ],
     )
 
@@ -220,7 +105,7 @@ def steps_flushed(quick: bool) -> Workload:
                 "x the bare write + fdatasync of one record", 1.2, Results.in_turns, ",.2f", "x",
                 rival=_rival_ratio,
             ),
-            Target("flushes per step", 1.0, _median("ours", "flushes"), ",.2f", rival=_best("flushes")),
+            Target("flushes per step", 1.0, median_of("ours", "flushes"), ",.2f", rival=best_of("flushes")),
         ],
     )  # fmt: skip
 
@@ -296,11 +181,11 @@ def resume(quick: bool) -> Workload:
         bare="seconds",
         best="seconds",
         targets=[
-            Target(f"seconds for {n:,} steps", limit, _median("ours", "seconds"), ",.3f", "s",
+            Target(f"seconds for {n:,} steps", limit, median_of("ours", "seconds"), ",.3f", "s",
                    rival=lambda results: results.best("seconds", among=("joblib", "DBOS"))),
-            Target("CPU seconds (the same, whatever else runs)", limit, _median("ours", "cpu"), ",.3f", "s"),
+            Target("CPU seconds (the same, whatever else runs)", limit, median_of("ours", "cpu"), ",.3f", "s"),
             Target(f"time per step at {long:,} steps, x that at {n:,} (linear: 1)", 1.2, linear, ",.2f", "x"),
-            Target("DuckDB imported on that path", 0, _median("ours", "duckdb"), ",.0f"),
+            Target("DuckDB imported on that path", 0, median_of("ours", "duckdb"), ",.0f"),
         ],
     )  # fmt: skip
 
@@ -336,8 +221,8 @@ def parallel(quick: bool) -> Workload:
         best="per_second",
         highest=True,
         targets=[
-            Target("steps per second", 15_000, _median("ours", "per_second"), ",.0f", sense="at least",
-                   rival=_best("per_second", highest=True)),
+            Target("steps per second", 15_000, median_of("ours", "per_second"), ",.0f", sense="at least",
+                   rival=best_of("per_second", highest=True)),
             Target("flushes for 100 steps", 5, per_hundred, ",.1f"),
         ],
     )  # fmt: skip
@@ -368,11 +253,11 @@ def cold(quick: bool) -> Workload:
         ],
         best="engine",
         targets=[
-            Target("ms for import and %load_ext, above IPython", 20, _median("ours", "extension"), unit="ms"),
+            Target("ms for import and %load_ext, above IPython", 20, median_of("ours", "extension"), unit="ms"),
             Target(
-                "ms with the engine, above IPython", 60, _median("ours", "engine"), unit="ms", rival=_best("engine")
+                "ms with the engine, above IPython", 60, median_of("ours", "engine"), unit="ms", rival=best_of("engine")
             ),
-            Target("DuckDB imported", 0, _median("ours", "duckdb"), ",.0f"),
+            Target("DuckDB imported", 0, median_of("ours", "duckdb"), ",.0f"),
         ],
     )
 
@@ -404,9 +289,9 @@ def opening(quick: bool) -> Workload:
             Column("duckdb", "DuckDB imported", ",.0f"),
         ],
         targets=[
-            Target("first step, all steps in one run", 0.1, _median("one run", "first"), ",.3f", "s"),
-            Target("first step, the steps in 100 runs", 0.1, _median("100 runs", "first"), ",.3f", "s"),
-            Target(f"MB to replay {n:,} steps of 1 KB", 100, _median("1 KB values", "memory"), ",.0f", "MB"),
+            Target("first step, all steps in one run", 0.1, median_of("one run", "first"), ",.3f", "s"),
+            Target("first step, the steps in 100 runs", 0.1, median_of("100 runs", "first"), ",.3f", "s"),
+            Target(f"MB to replay {n:,} steps of 1 KB", 100, median_of("1 KB values", "memory"), ",.0f", "MB"),
         ],
     )
 
@@ -422,7 +307,7 @@ def conversation(quick: bool) -> Workload:
         "text, which the next turn sends back.",
         cases=[Case("ours", "calls", "conversation", params, repeats=3)],
         columns=[Column("journal", "journal / new", ".2f"), Column("rest", "at rest / new", ".2f")],
-        targets=[Target("W5: bytes at rest for a byte that is new", 1.3, _median("ours", "rest"), ".2f")],
+        targets=[Target("W5: bytes at rest for a byte that is new", 1.3, median_of("ours", "rest"), ".2f")],
     )
 
 
@@ -455,6 +340,37 @@ def model_calls(what: str, *, stream: bool, quick: bool) -> Workload:
     )
 
 
+def panel(n: int) -> Workload:
+    """W9."""
+    name = f"{n:,} steps"
+    return Workload(
+        key="W9",
+        title=f"the panel with a run of {n:,} steps, in Chromium without a graphics card",
+        why_fair=(
+            "From the panel's first question to the server to the first row, and until all steps are there. Frames are "
+            "those of 200 jumps through the whole tree, a hundredth of it each; 16.7 ms is the browser's own pace. The "
+            "heap is what is still in use after a collection, above that of the same page before the run."
+        ),
+        cases=[Case(name, "panel", "browse", {"n": n}, repeats=3)],
+        columns=[
+            Column("first", "first row, s", ",.2f"),
+            Column("whole", "all rows, s", ",.2f"),
+            Column("frame", "frame ms"),
+            Column("frame95", "95 % below"),
+            Column("worst", "worst"),
+            Column("filter", "filtered, s", ",.2f"),
+            Column("rows", "rows on the page", ",.0f"),
+            Column("heap", "heap MB"),
+            Column("server", "server MB", ",.0f"),
+        ],
+        targets=[
+            Target(f"W9, {name}: first row", 1.0, median_of(name, "first"), ",.2f", "s"),
+            Target(f"W9, {name}: 95 of 100 frames while scrolling", 34, median_of(name, "frame95"), unit="ms"),
+            Target(f"W9, {name}: heap of the page", n / 1_000, median_of(name, "heap"), unit="MB"),
+        ],
+    )
+
+
 def all_workloads(quick: bool) -> list[Workload]:
     """Every workload, in order."""
     return [
@@ -469,4 +385,6 @@ def all_workloads(quick: bool) -> list[Workload]:
         conversation(quick),
         model_calls("plain", stream=False, quick=quick),
         model_calls("streamed", stream=True, quick=quick),
+        panel(10_000),
+        *([] if quick else [panel(100_000)]),
     ]
