@@ -11,6 +11,7 @@ from pathlib import Path
 from jupyter_durable import clock
 from jupyter_durable.branches import BranchView, group
 from jupyter_durable.branches import Execution as Seen
+from jupyter_durable.errors import LogError
 from jupyter_durable.log import lease
 from jupyter_durable.log.base import ExecutionRecord
 from jupyter_durable.log.listing import Listing
@@ -85,6 +86,8 @@ class Logs:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._views: OrderedDict[str, LogView] = OrderedDict()
+        self._missing: OrderedDict[str, tuple[Place, float]] = OrderedDict()
+        """Where clients have asked about a log that was not there yet, and when."""
 
     def find(self, place: Place) -> LogView | None:
         """The log of a notebook; ``None`` if there is none yet.
@@ -92,10 +95,16 @@ class Logs:
         Raises:
             LogUnusable, LogTooNew: it cannot be opened.
         """
-        if not check(place):
-            return None
         key = str(place.log)
+        if not check(place):
+            with self._lock:
+                self._missing.pop(key, None)
+                self._missing[key] = (place, clock.monotonic())
+                while len(self._missing) > _LOGS:
+                    self._missing.popitem(last=False)
+            return None
         with self._lock:
+            self._missing.pop(key, None)
             view = self._views.pop(key, None)
             if view is not None:
                 self._views[key] = view
@@ -123,6 +132,23 @@ class Logs:
         """The logs that clients have asked about since then."""
         with self._lock:
             return [view for view in self._views.values() if view.asked >= moment]
+
+    def expected_since(self, moment: float) -> bool:
+        """Whether clients have asked since then about a log that is not there yet: the first durable cell makes it."""
+        with self._lock:
+            return any(asked >= moment for _, asked in self._missing.values())
+
+    def arrived(self) -> None:
+        """Take in the logs that clients asked about before they were there."""
+        with self._lock:
+            missing = list(self._missing.values())
+        for place, asked in missing:
+            try:
+                view = self.find(place) if check(place) else None
+            except LogError:
+                continue  # half made, or not to be used: who asks by REST is told
+            if view is not None:
+                view.asked = asked
 
 
 def records_of(listing: Listing, run: str) -> list[ExecutionRecord]:

@@ -77,8 +77,14 @@ class Watcher:
                 await task
 
     async def _watch(self) -> None:
-        while views := self._logs.asked_since(clock.monotonic() - WATCHED):
+        while True:
             began = clock.monotonic()
+            expected = self._logs.expected_since(began - WATCHED)
+            if expected:
+                await asyncio.to_thread(self._logs.arrived)
+            views = self._logs.asked_since(began - WATCHED)
+            if not (views or expected):
+                return
             for view in views:
                 for hint in await asyncio.to_thread(partial(self._look_safely, view)):
                     self._emit(hint)

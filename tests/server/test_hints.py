@@ -130,6 +130,23 @@ def test_a_front_end_receives_hints_below_the_base_url_with_their_schema_id(ask,
     assert said["run"] == RUN
 
 
+def test_who_asked_before_there_was_a_log_is_told_when_the_first_durable_cell_makes_one(
+    ask, begin, jp_serverapp, jp_asyncio_loop, log
+):
+    told = asyncio.Queue()
+
+    async def listen(logger, schema_id, data):
+        await told.put({**data})
+
+    jp_serverapp.event_logger.add_listener(schema_id=SCHEMA_ID, listener=listen)
+    assert not ask("runs").json["exists"]
+    begin()
+
+    hint = jp_asyncio_loop.run_until_complete(asyncio.wait_for(told.get(), 30))
+
+    assert (hint["log"], hint["run"], hint["status"]) == (str(log), RUN, "running")
+
+
 def test_a_stopped_server_leaves_no_task_behind(ask, begin, desk, jp_asyncio_loop):
     begin()
     ask("runs")
