@@ -32,6 +32,7 @@ FLOORS: list[set[str]] = [
         "attempts",
         "replay",
         "branches",
+        "notebooks",
         "sentences",
     },
     # 2: the log

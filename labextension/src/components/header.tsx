@@ -168,6 +168,11 @@ function Banners({ store }: { store: Store }): JSX.Element {
           {text}
         </div>
       ))}
+      {store.about?.elsewhere && (
+        <div className="jp-Durable-banner" role="note">
+          {words.__('This notebook was moved here; its history has stayed in %1', store.about.log)}
+        </div>
+      )}
       {other && (
         <div className="jp-Durable-banner" role="note">
           {words.__('These runs are of other notebooks that use the same log.')}
