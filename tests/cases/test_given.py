@@ -28,7 +28,7 @@ HERE = sorted({f"g{number:02}" for number in range(1, 32)} - LATER)
 FOLDER = Path(__file__).parent
 
 
-def tests_in(folder: Path) -> list[str]:
+def names_in(folder: Path) -> list[str]:
     return [
         node.name
         for path in folder.glob("test_*.py")
@@ -39,12 +39,12 @@ def tests_in(folder: Path) -> list[str]:
 
 @pytest.mark.parametrize("case", sorted({*HERE} - {"g25"}))
 def test_the_case_has_tests_that_bear_its_id(case):
-    assert [name for name in tests_in(FOLDER) if name.startswith(f"test_{case}_")]
+    assert [name for name in names_in(FOLDER) if name.startswith(f"test_{case}_")]
 
 
 @pytest.mark.parametrize("case", sorted(BROWSER))
 def test_the_case_has_tests_in_a_browser_that_bear_its_id(case):
-    assert [name for name in tests_in(FOLDER.parent / "browser") if name.startswith(f"test_{case}_")]
+    assert [name for name in names_in(FOLDER.parent / "browser") if name.startswith(f"test_{case}_")]
 
 
 def test_no_case_is_skipped_or_expected_to_fail_and_no_file_is_too_long():
