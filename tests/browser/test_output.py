@@ -64,7 +64,7 @@ class Cell:
         status, shape = self.desk.answer(msgspec.convert(content, Ask), str(self.notebook))
         return {
             "durable": "answer",
-            "id": content["id"],
+            "question": content["question"],
             "status": status,
             "answer": msgspec.json.encode(shape).decode(),
         }
@@ -72,7 +72,7 @@ class Cell:
     def open(self, run: str = "", height: int = 480) -> None:
         """Draw the panel, at a run by its name if one is given."""
         if run:
-            _, found = self.desk.answer(Ask(id="", path=["runs"]), str(self.notebook))
+            _, found = self.desk.answer(Ask(question="", path=["runs"]), str(self.notebook))
             run = next(item.run for item in found.runs if item.name == run)
         traits = {"run": run, "height": height, "notebook": str(self.notebook)}
         files = {
@@ -286,6 +286,8 @@ def test_in_jupyterlab_the_output_shows_steps_as_they_come(
     assert endpoint.bill.wait_in_flight(6, 60)
     panel.get_by_role("treeitem", name="chat.completions, model, running").wait_for()
     assert panel.get_by_label("Run", exact=True).input_value() == jupyter.run("output.ipynb", "blocked")
+    panel.get_by_role("treeitem", name="chat.completions, model, new").click()
+    panel.get_by_text("Answer #0005 to 'one'").first.wait_for()  # on JupyterLab's subshell: the cell blocks the kernel
     endpoint.bill.release()
     panel.locator(".jp-Durable-summary", has_text="completed").wait_for()
     panel.get_by_label("Run", exact=True).select_option(label="topics · completed")

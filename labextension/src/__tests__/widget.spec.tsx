@@ -46,11 +46,11 @@ class Kernel {
       this.takers.get(event)?.delete(take as Take);
     },
     send: (content: unknown): void => {
-      const { id, path } = content as { id: string; path: string[] };
+      const { question, path } = content as { question: string; path: string[] };
       this.asked.push(path.join('/'));
       if (!this.silent) {
         const answer = JSON.stringify(this.answer(path));
-        this.fire('msg:custom', { durable: 'answer', id, status: 200, answer });
+        this.fire('msg:custom', { durable: 'answer', question, status: 200, answer });
       }
     }
   };
