@@ -83,6 +83,7 @@ def test_g25_behind_a_hub_a_killed_kernel_is_resumed_and_all_requests_stay_under
     notice = page.locator(".Toastify__toast", has_text="The kernel died")
     notice.wait_for()
     lab.panel.locator(".jp-Durable-summary", has_text="interrupted").wait_for()
+    lab.panel.locator("[role=treeitem]", has_text="in doubt").wait_for()
     endpoint.bill.release()
     notice.get_by_role("button", name="Resume").click()
     lab.asked("execute new steps?").get_by_role("button", name="Yes, go on").click()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -93,8 +94,9 @@ class Files:
 
 
 def test_a_renamed_and_a_moved_notebook_keep_their_runs_and_pay_for_nothing_again(
-    jupyter: Jupyter, page: Any, endpoint: Endpoint
+    jupyter: Jupyter, page: Any, endpoint: Endpoint, pictures: Path
 ):
+    """Case G26, by hand in the file browser."""
     lab, files = Lab(page, jupyter), Files(page)
     (jupyter.root / "archive").mkdir()
     lab.open(jupyter.notebook("plan.ipynb", SETUP, CELL))
@@ -121,6 +123,8 @@ def test_a_renamed_and_a_moved_notebook_keep_their_runs_and_pay_for_nothing_agai
     files.move("plan-v2.ipynb", "archive")
     page.wait_for_function("() => window.jupyterapp.shell.currentWidget.context.path === 'archive/plan-v2.ipynb'")
     lab.panel.get_by_text("This notebook was moved here").wait_for()
+    page.screenshot(path=str(pictures / "moved.png"))
+    assert lab.violations("#jupyter-durable-panel") == []
     summary.filter(has_text="completed").wait_for()
     lab.run_cell(1)
     lab.wait_ran(1)

@@ -90,6 +90,21 @@ def test_g26_renamed_while_the_kernel_lives_and_the_server_tells_it(case):
     assert case.effects.tags() == ["plan", "act"] * 2
 
 
+def test_g26_saved_as_another_notebook_with_its_kernel(case):
+    """*Save As* gives the kernel to the copy, which does not take over the original's run."""
+    path = case.folder / "plan.ipynb"
+    case.open(PLAN, JPY_SESSION_NAME=write(path, {"aaaa0001": CELL}))
+    (case.folder / "go").touch()
+    case.kernel.ok(CELL, "aaaa0001")
+    copy = case.folder / "copy.ipynb"
+    write(copy, {"aaaa0001": CELL})
+    tell(case.kernel.connection, path, copy)
+
+    assert "2 new" in case.kernel.ok(CELL, "aaaa0001").summary
+    assert "2 replayed" in case.rerun(CELL, "aaaa0001", JPY_SESSION_NAME=str(path)).summary
+    assert case.effects.tags() == ["plan", "act"] * 2
+
+
 def test_g26_moved_to_another_folder_while_the_kernel_lives_and_after_it(case):
     """The log stays where it is; nothing is paid for again, and the cell says where its history lies."""
     path = case.folder / "plan.ipynb"
