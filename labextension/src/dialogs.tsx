@@ -5,6 +5,9 @@ import { aheadSentences, type IAhead } from './ahead';
 import type { IAgain } from './again';
 import { type IWords, spentText } from './format';
 
+/** Enter, pressed for a dialog that was there a moment ago, must not buy anything. */
+const REFUSE = 0;
+
 /**
  * @param name - of the run, or how the cell is called
  * @param ahead - what the kernel says; `null`: the first line of the cell asks for steps to be executed again
@@ -32,7 +35,8 @@ export async function askToSpend(
     buttons: [
       Dialog.cancelButton({ label: words.__('No') }),
       Dialog.okButton({ label: words.__('Yes, go on') })
-    ]
+    ],
+    defaultButton: REFUSE
   });
   return !answer.button.accept ? 'no' : answer.isChecked ? 'all' : 'yes';
 }
@@ -62,7 +66,8 @@ export async function confirmAgain(
     buttons: [
       Dialog.cancelButton({ label: words.__('No') }),
       Dialog.warnButton({ label: words.__('Yes, run again') })
-    ]
+    ],
+    defaultButton: REFUSE
   });
   return answer.button.accept;
 }
