@@ -158,8 +158,8 @@ def free_port() -> int:
 
 @pytest.fixture
 def theme() -> str:
-    """The theme that the user has chosen; tests may parametrize it."""
-    return "JupyterLab Light"
+    """The theme that the user has chosen; tests may parametrize it, and who wants pictures may name another."""
+    return os.environ.get("JUPYTER_DURABLE_THEME", "JupyterLab Light")
 
 
 @pytest.fixture
