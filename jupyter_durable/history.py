@@ -148,8 +148,8 @@ class History:
         self.notices: list[tuple[int, Notice]] = []
         self.fired: dict[TimerKey, int] = {}
         """Sleeps of glue code that were over, and when (seq)."""
-        self.used: set[str] = set()
-        """Ids of the signals that have ended waits."""
+        self.waits: list[Entry] = []
+        """The waits, over or not."""
         self.stalled = 0
         """How many of the newest executions in a row were cut without having recorded any end of a step."""
         self.seq = -1
@@ -210,7 +210,6 @@ class History:
             self.by_seq[event.step].billed += (event.data,)
         elif isinstance(event, SignalReceived):
             self.by_seq[event.step].receipt = event.data
-            self.used.add(event.data.signal)
         elif isinstance(event, TimerFired):
             self.fired[TimerKey(event.scope, event.n)] = self.seq
         elif isinstance(event, ExecutionEnded):
@@ -256,6 +255,8 @@ class History:
         if event.why:
             entry.why = event.why
         if type(event) is WaitStarted:
+            if entry.wait is None:
+                self.waits.append(entry)
             entry.wait = event.data
         self.by_seq[seq] = entry
         self.last_start[key.scope] = seq
@@ -341,6 +342,10 @@ class History:
                 return True
             scope = parent_scope(scope)
         return False
+
+    def used_signals(self) -> set[str]:
+        """Ids of the signals that have ended waits. One whose wait was cut before it ended is free again."""
+        return {e.receipt.signal for e in self.waits if e.receipt is not None and e.state == "completed"}
 
     def completed_branch(self) -> bool:
         """Whether the newest execution that ran the cell came to its end."""

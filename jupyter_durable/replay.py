@@ -286,7 +286,9 @@ class Replay:
             said = f"recorded was {waiting[0].label}, the code now asks for {call.label}: {why}"
             self._differ(place, f"{said} ({detail})" if detail else said)
         # A step put in front of finished ones: the question about those will come, so it comes before any effect.
-        asked_later = [e for e in waiting if e.key.name in self.policy.mentions and not needs_nobody(e, self._reuse(e.key.name))]
+        asked_later = [
+            e for e in waiting if e.key.name in self.policy.mentions and not needs_nobody(e, self._reuse(e.key.name))
+        ]
         known_name = any(e.key.name == call.name for e in source.entries.values())
         if asked_later and not known_name:
             return self._ask_person(source, asked_later, call)

@@ -13,7 +13,6 @@ import sys
 from collections.abc import Callable, Iterable
 from typing import Any
 
-
 from jupyter_durable import answers, clock
 from jupyter_durable.engine.context import current
 from jupyter_durable.engine.waiting import Asked, wait_async, wait_sync
@@ -55,7 +54,9 @@ class WaitingWords:
             raise UsageError('Give a duration, `durable.sleep("12h")`, or a moment, `durable.sleep(until=...)`.')
         seconds = 0.0 if duration is None else parse_duration(duration)
         if until is not None and (not isinstance(until, datetime.datetime) or until.tzinfo is None):
-            raise UsageError("`until` is a datetime with a time zone: `datetime(2027, 1, 31, 9, tzinfo=ZoneInfo(...))`.")
+            raise UsageError(
+                "`until` is a datetime with a time zone: `datetime(2027, 1, 31, 9, tzinfo=ZoneInfo(...))`."
+            )
         moment = None if until is None else until.timestamp()
 
         def info() -> WaitInfo:
@@ -179,8 +180,8 @@ def _shown_digest(show: Any, key: Any) -> str:
         return digest([show if key is None else key])
     except Undigestable as error:
         raise Undigestable(
-            f"What `durable.approve` is to show has no digest, so nobody could tell whether it has changed since it was "
-            f"approved: {error} Give what identifies it: `key=`.",
+            f"What `durable.approve` is to show has no digest, so nobody could tell whether it has changed since it "
+            f"was approved: {error} Give what identifies it: `key=`.",
             **error.facts,
         ) from None
 
@@ -191,5 +192,3 @@ def _caller_awaits(depth: int = 2) -> bool:
     while frame.f_code.co_name in _INSIDE and frame.f_back is not None:
         frame = frame.f_back
     return bool(frame.f_code.co_flags & _AWAITS)
-
-

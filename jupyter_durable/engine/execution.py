@@ -86,11 +86,9 @@ class Execution:
         self.reason: errors.DurableError | None = None
         """The error that stopped it."""
         self.parked: errors.Parked | None = None
-        """It waits for a signal or a timer, and its cell is about to end, or has ended, because of that."""
-        self.main_task = task_of(spec.loop)
-        """The task of the cell's own code."""
-        self.room: Room | None = None
-        """Where its waits are, once there was one."""
+        """It waits for a signal or a timer, and its cell ends because of that."""
+        self.main_task = task_of(spec.loop)  # of the cell's own code
+        self.room: Room | None = None  # where its waits are
         self.ended = False
         self.outcome: Outcome | None = None
         self.in_flight: dict[int, Attempt] = {}
@@ -299,7 +297,7 @@ class Execution:
 
     @property
     def threads(self) -> int:
-        """Threads of the run, and jobs of it in pools, that are running."""
+        """Threads of the run, and jobs of it in pools, that run."""
         return self._threads
 
     def safe_point(self) -> None:

@@ -1,5 +1,6 @@
 """The drivers of a wait: one synchronous, one asynchronous. As for a step: the key is taken at the call, replay
-decides, and what is recorded is returned without waiting."""
+decides, and what is recorded is returned without waiting.
+"""
 
 from __future__ import annotations
 
@@ -96,14 +97,16 @@ def _room(execution: Execution) -> Room:
 def _call(frame: Frame, asked: Asked) -> Call:
     execution: Execution = frame.execution
     if execution.pid != os.getpid():
-        raise UsageError(f"`{asked.word}` was called in a child process of {execution.place_of_run()}: wait in the kernel.")
+        raise UsageError(
+            f"`{asked.word}` was called in a child process of {execution.place_of_run()}: wait in the kernel."
+        )
     if execution.ended:
         raise RunEnded(f"`{asked.word}` was called after the execution of {execution.place_of_run()} had ended.")
     if frame.step is not None:
         raise UsageError(
             f"{execution.place_of_run()}, step `{frame.step.name}`: `{asked.word}` cannot be used inside the body of a "
-            f"step, since a run that waits may end its cell, and a step that is cut is in doubt. Wait in the cell's own "
-            f"code, or in a plain function, and give the step what you got.",
+            f"step: a run that waits may end its cell, and a step that is cut is in doubt. Wait in the cell's own code, "
+            f"or in a plain function, and give the step what you got.",
             step=frame.step.name, **execution.where,
         )  # fmt: skip
     place, n = placed(frame, asked.name, asked.digest)
@@ -113,10 +116,10 @@ def _call(frame: Frame, asked: Asked) -> Call:
 def _checked(execution: Execution, asked: Asked, call: Call, verdict: Any) -> Recorded | Adopt | Execute:
     """An approval holds for what was shown, and for nothing else."""
     assert isinstance(verdict, Recorded | Adopt | Execute)
-    if isinstance(verdict, Execute) or verdict.entry.kind != "approval" or verdict.entry.state != "completed":
-        return verdict
     entry = verdict.entry
-    if entry.wait is None or entry.wait.shown_digest == asked.shown:
+    if entry is None or entry.wait is None or entry.wait.shown_digest == asked.shown:
+        return verdict
+    if entry.state not in ("completed", "open"):
         return verdict
     if execution.spec.flags.replay_only:
         message = f"`--replay-only` promises to execute nothing, and {call.label} would be asked again: {CHANGED}."

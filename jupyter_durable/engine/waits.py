@@ -41,9 +41,12 @@ Accept = Callable[[msgspec.Raw], object]
 """Makes the value of an answer; raises for one that does not fit."""
 
 
-def request_id(branch: str, key: Key, shown: str) -> str:
-    """The id by which an answer names a request: the same after a crash, another once something else is shown."""
-    return blake2b("\0".join((branch, *map(str, key), shown)).encode(), digest_size=6).hexdigest()
+def request_id(branch: str, key: Key, shown: str, lapsed: int) -> str:
+    """The id by which an answer names a request.
+
+    The same after a crash; another once something else is shown, or when it is asked again after it had lapsed.
+    """
+    return blake2b("\0".join((branch, *map(str, key), shown, str(lapsed))).encode(), digest_size=6).hexdigest()
 
 
 class Wait:
@@ -101,8 +104,8 @@ class Room:
     def __init__(self, execution: Execution) -> None:
         self.execution = execution
         self.waits: list[Wait] = []
-        self._taken: set[str] = set()
-        """Ids of the signals that this execution has used."""
+        self._taken: set[str] = execution.replay.own.used_signals()
+        """Ids of the signals that were used."""
         self._posted = -1
         self._signals: list[Signal] = []
         self._idle_since: float | None = None
@@ -115,7 +118,7 @@ class Room:
         execution, key, entry = self.execution, call.key, verdict.entry
         info = msgspec.structs.replace(
             info,
-            request=request_id(execution.header.branch, key, info.shown_digest),
+            request=request_id(execution.header.branch, key, info.shown_digest, 0 if entry is None else entry.attempts),
             until=_until(call, info, entry),
         )
         with execution.lock:
@@ -182,14 +185,14 @@ class Room:
             wanted = signal.request == wait.info.request if signal.request else signal.name == wait.call.name
             if wait.call.kind == "approval" and not signal.request:
                 wanted = False
-            if not meant or not wanted or signal.id in self._taken or signal.id in execution.replay.own.used:
+            if not meant or not wanted or signal.id in self._taken:
                 continue
             if signal.sent and wait.info.until is not None and signal.sent > wait.info.until:
                 continue  # too late: it has lapsed, whoever looks first
             self._taken.add(signal.id)
             try:
                 wait.accept(signal.value)
-            except Exception as error:  # noqa: BLE001 - of the user's model; it was refused at the door, or came past it
+            except Exception as error:
                 execution.stats.notices.append(
                     f"a signal for `{wait.call.name}` by {signal.by or 'somebody'} does not fit and was not used "
                     f"({type(error).__name__})"
@@ -307,7 +310,7 @@ class Room:
         elif asks:
             how = f" Send it with `%durable signal {asks[0].call.name} VALUE` or by `jupyter durable signal`."
         parked = Parked(
-            f"{execution.place_of_run()} waits {'; '.join(said)}.{how} The cell goes on from here when it is run again.",
+            f"{execution.place_of_run()} waits {'; '.join(said)}.{how} The cell goes on from here when it runs again.",
             **execution.where,
             waits=said,
             until=min(moments, default=None),

@@ -187,6 +187,7 @@ class Surroundings:
             pass_id=pass_id,
             notebook_budget=self.budget,
             spent_elsewhere=lambda branch: spent_elsewhere(self.directory, notebook, branch),
+            patience=60.0 if self.attended else 0.0,
             capture_outputs=True,
         ), notices
 
@@ -300,10 +301,14 @@ class LiveCell:
         except LogError as refused:
             return refused
         if error is None and execution.sealed:
-            return execution.reason or RunSealed(
-                f"{execution.place_of_run()} had stopped, and the cell went on over it: {execution.sealed} If your "
-                f"code caught the error with `except`, let it through.",
-                **execution.where,
+            return (
+                execution.parked
+                or execution.reason
+                or RunSealed(
+                    f"{execution.place_of_run()} had stopped, and the cell went on over it: {execution.sealed} If your "
+                    f"code caught the error with `except`, let it through.",
+                    **execution.where,
+                )
             )
         return None
 

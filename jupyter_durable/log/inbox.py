@@ -1,4 +1,4 @@
-"""Signals to runs, posted from outside: a small signed file each, ``inbox/<run>/<milliseconds>-<digest of id>.json``.
+"""Signals to runs, posted from outside: a small signed file each, ``inbox/<run>/<digest of its id>.json``.
 
 The owner of a branch alone writes its journal, so whoever answers a request leaves the answer here, and the run takes
 it from here and records that it did. A file is written whole or not at all, and never changed.
@@ -20,7 +20,7 @@ from jupyter_durable.log import files
 from jupyter_durable.log.line import ROOT, mac_text
 from jupyter_durable.log.trusted import Keyring
 
-_FILE = re.compile(r"[0-9a-f]{12}-[0-9a-f]{16}\.json", re.ASCII)
+_FILE = re.compile(r"[0-9a-f]{16}\.json", re.ASCII)
 _RUN = re.compile(r"[0-9a-f]{16}", re.ASCII)
 _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder(Signal).decode
@@ -43,16 +43,11 @@ class Inbox:
         digest = blake2b(signal.id.encode(), digest_size=8).hexdigest()
         try:
             folder.mkdir(parents=True, exist_ok=True)
-            if any(folder.glob(f"*-{digest}.json")):
-                return False
             text = _encode(signal).replace(b"\n", b" ")
             mac = mac_text(self._keys.own(create=False).secret, ROOT.mac, text)
-            # The time comes first, so that names sort as signals were sent.
-            name = f"{int(signal.sent * 1000):012x}-{digest}.json"
-            files.write_file(folder / name, mac + b"\n" + text + b"\n")
+            return files.write_new(folder / f"{digest}.json", mac + b"\n" + text + b"\n")
         except OSError as error:
             raise files.unusable("write to the inbox of", self.directory.parent, error) from error
-        return True
 
     def signals(self, run: str) -> list[Signal]:
         """See `log.base.EventLog.signals`."""
@@ -62,7 +57,8 @@ class Inbox:
             for name in names:
                 if name not in known:
                     known[name] = self._load(self.directory / run / name)
-            return [signal for name in names if (signal := known[name]) is not None and signal.run == run]
+            mine = [signal for name in names if (signal := known[name]) is not None and signal.run == run]
+            return sorted(mine, key=lambda signal: (signal.sent, signal.id))
         return []
 
     def posted(self, run: str) -> int:
