@@ -12,6 +12,7 @@ import inspect
 import sys
 import uuid as _uuid
 from collections.abc import Callable, Iterable
+from importlib import import_module
 from types import ModuleType
 from typing import Any, Literal, TypeVar, cast, overload
 
@@ -326,6 +327,29 @@ class Durable(WaitingWords):
         from jupyter_durable.capture.prices import set_price
 
         set_price(model, input=input, output=output, cached=cached, provider=provider)
+
+    def panel(self, run: str = "", height: int = 480) -> Any:
+        """The steps of this notebook's durable cells in an output cell, kept up to date: the panel of JupyterLab for
+        VS Code, Colab, marimo and other front ends that draw widgets.
+
+        Needs anywidget: ``pip install "jupyter_durable[widget]"``. Where no widget is drawn, the runs stay as text.
+
+        Args:
+            run: name or id of the run to show; default: the one that ran last, whichever that is.
+            height: in pixels, from 200 to 4000.
+
+        Returns:
+            A widget. As the last line of a cell it is shown; ``close()`` ends it.
+
+        Raises:
+            UsageError: anywidget is not installed, or there is no such run.
+
+        >>> from jupyter_durable import durable
+        >>> durable.panel(height=400)
+        Durable cells: no run yet. Begin a cell with %%durable.
+        """
+        # By name: what shows runs stands a floor above what makes them.
+        return import_module("jupyter_durable.widget").panel(run, height)
 
     def idempotency_key(self) -> str:
         """A stable name for the effect of the step whose body is running, for services that de-duplicate.

@@ -19,6 +19,7 @@ from jupyter_durable.engine.options import RunSpec
 from jupyter_durable.errors import RunSealed, RunStopped, UsageError
 from jupyter_durable.log import open_log
 from jupyter_durable.log.base import EventLog
+from jupyter_durable.log.renames import log_of
 
 
 def log_directory(beside: str = "") -> str:
@@ -26,12 +27,14 @@ def log_directory(beside: str = "") -> str:
 
     Args:
         beside: path of the notebook or script; empty if it is not known.
+
+    Raises:
+        LogUnusable: the notebook was moved, and the log that it came with is gone.
     """
     configured = os.environ.get("JUPYTER_DURABLE_LOG")
     if configured:
         return configured
-    folder = Path(beside).absolute().parent if beside else Path.cwd()
-    return str(folder / ".durable")
+    return str(log_of(Path(beside).absolute()) if beside else Path.cwd() / ".durable")
 
 
 logger = logging.getLogger("jupyter_durable")

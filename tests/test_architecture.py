@@ -33,6 +33,7 @@ FLOORS: list[set[str]] = [
         "reusing",
         "replay",
         "branches",
+        "notebooks",
         "sentences",
         "answers",
     },
@@ -43,13 +44,14 @@ FLOORS: list[set[str]] = [
     # 4: model and tool calls become steps
     {"capture", "integrations", "waiting", "api"},
     # 5: rooms that never import each other
-    {"kernel", "server", "cli", "demo", "testing"},
+    {"kernel", "server", "widget", "cli", "demo", "testing"},
 ]
 ROOF = len(FLOORS)
 """The floor of ``jupyter_durable/__init__.py``: everything below, and nothing in the package imports it."""
 
-LAZY_NEIGHBOURS = {("cli", "demo")}
-"""Rooms of the top floor that may be used from another one, inside a function: `jupyter durable demo`."""
+LAZY_NEIGHBOURS = {("cli", "demo"), ("widget", "server"), ("widget", "kernel")}
+"""Rooms of the top floor that may be used from another one, inside a function: `jupyter durable demo`; the widget
+answers by the server's table of routes, and asks the kernel which notebook it is."""
 
 LONGEST = 400
 FORBIDDEN_NAMES = {"utils", "util", "helpers", "helper", "common", "misc"}

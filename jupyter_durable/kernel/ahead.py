@@ -34,8 +34,9 @@ def ahead(shell: Any) -> Ahead:
     Returns:
         Empty facts, if it did not stop for ``--replay-only``. Else ``run``, ``name``, ``replayed`` (steps that came
         back), ``message``; of the next step ``step``, ``kind``, ``model``, ``tokens`` and ``usd`` (the most that a
-        model call may use), ``asks`` (a person would be asked there, and nothing executed); ``again``: recorded
-        steps that will be executed again as far as is known, and ``again_usd``, what they had cost.
+        model call may use), ``why`` it is executed although it is recorded (``in doubt``), ``asks`` (a person would
+        be asked there, and nothing executed); ``again``: further recorded steps that will be executed again as far
+        as is known, and ``again_usd``, what all of them had cost.
     """
     hooks = loaded(shell)
     around: Surroundings | None = None if hooks is None else hooks.surroundings
@@ -45,6 +46,7 @@ def ahead(shell: Any) -> Ahead:
     known = last.stopped.facts
     plan = _plan(around)
     again = [] if plan is None else plan.of("again")
+    itself = next((step for step in again if step.name == known.get("step")), None)
     bought = Tally() if plan is None else plan.at_least
     return Ahead(
         {
@@ -58,7 +60,8 @@ def ahead(shell: Any) -> Ahead:
             "tokens": known.get("tokens"),
             "usd": known.get("usd"),
             "asks": bool(known.get("asks")),
-            "again": len(again),
+            "why": "" if itself is None else itself.why,
+            "again": len(again) - (itself is not None),
             "again_usd": bought.cost,
         }
     )

@@ -1,13 +1,13 @@
 """Which notebook and which run a cell belongs to. The decisions are pure functions; `Notebook` asks the world.
 
 A run is known by its notebook and its name. The name is the user's, else that of the cell's id, else that of the code.
-A notebook is known by its path; the log remembers it, so that a renamed one is found again and a copy is not taken for
-its original.
+A notebook is known by its path; how it is found again under another one is in `notebooks`.
 """
 
 from __future__ import annotations
 
 import json
+import logging
 import os
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -15,12 +15,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from jupyter_durable import clock
+from jupyter_durable import clock, notebooks
 from jupyter_durable.errors import UsageError
 from jupyter_durable.event_data import ExecutionHeader
 from jupyter_durable.kernel import header as headers_of_cells
 
 SESSION = "JPY_SESSION_NAME"
+logger = logging.getLogger("jupyter_durable")
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,41 +48,6 @@ class NotebookFacts:
     """Cell id (or handle) -> name of the run that it was in this kernel."""
     deleted: set[str] = field(default_factory=set)
     """Cells that the front end has reported as deleted."""
-
-
-# The notebook -------------------------------------------------------------------------------------------------------
-
-
-def find_notebook(
-    path: str, cell: CellFacts, cells: Iterable[str], known: Sequence[ExecutionHeader], exists: Callable[[str], bool]
-) -> tuple[str, str]:
-    """Find the notebook in what the log remembers.
-
-    Args:
-        path: where it lies now.
-        cell: the cell that is about to run.
-        cells: ids of all cells of the file.
-        known: first lines of the executions in the log, oldest first.
-        exists: whether another path still leads to a notebook.
-
-    Returns:
-        Its id, empty for a notebook that is new or a copy; and the path that it had before it was renamed, if it was.
-    """
-    newest = {header.notebook: header for header in known if header.notebook}
-    latest = sorted(newest.values(), key=known.index, reverse=True)
-    for header in latest:
-        if header.path == path:
-            return header.notebook, ""
-    ids = {*cells, cell.id} - {""}
-    for header in latest:
-        if exists(header.path):
-            continue
-        for old in known:
-            same_cell = old.cell in ids
-            same_run = bool(cell.name) and old.name == cell.name and old.code == cell.code
-            if old.notebook == header.notebook and (same_cell or same_run):
-                return header.notebook, header.path
-    return "", ""
 
 
 # The run ------------------------------------------------------------------------------------------------------------
@@ -206,6 +172,8 @@ class Notebook:
     def __init__(self, shell: Any, environment: Mapping[str, str] = os.environ) -> None:
         self._shell = shell
         self._session = _own_session(environment)
+        self._notes = _notes_of(shell) if self._session else None
+        self._told: tuple[tuple[int, int], list[tuple[str, str]]] = ((0, 0), [])
         self._ids: dict[str, str] = {}
         self._read: tuple[str, float, dict[str, str]] | None = None
         self._seen: dict[str, str] = {}
@@ -217,7 +185,28 @@ class Notebook:
         given = self._shell.user_ns.get("__vsc_ipynb_file__")
         if isinstance(given, str) and given:
             return given
-        return self._session
+        path = self._session
+        for before, after in self._renamed():
+            if path == before:
+                path = after
+        return path
+
+    def _renamed(self) -> list[tuple[str, str]]:
+        """What the server says of the notebook's path since this kernel was started; read again when it has changed."""
+        if self._notes is None:
+            return []
+        try:
+            now = self._notes.stat()
+            if self._told[0] != (now.st_mtime_ns, now.st_size):
+                lines = self._notes.read_bytes().splitlines()
+                told = [(each["before"], each["after"]) for each in map(json.loads, lines)]
+                self._told = ((now.st_mtime_ns, now.st_size), told)
+        except OSError:
+            return []  # nobody has renamed it
+        except (ValueError, TypeError, KeyError):
+            logger.warning("%s cannot be read, so this kernel may use an old name of its notebook.", self._notes)
+            return []
+        return self._told[1]
 
     def facts(self) -> NotebookFacts:
         """What is known now. The file is read again only when it has changed."""
@@ -234,12 +223,19 @@ class Notebook:
             self._seen[key] = name
             self._deleted.discard(key)
 
-    def id(self, cell: CellFacts, known: Callable[[], Sequence[ExecutionHeader]], folder: Path) -> tuple[str, str]:
+    def id(
+        self,
+        cell: CellFacts,
+        known: Callable[[], Sequence[notebooks.Known]],
+        renames: Callable[[], Sequence[notebooks.Renamed]],
+        folder: Path,
+    ) -> tuple[str, str]:
         """The durable id of the notebook, and the path that it had before it was renamed.
 
         Args:
             cell: the cell that is about to run.
-            known: gives the first lines of all executions in the log.
+            known: gives all executions in the log.
+            renames: gives what the log remembers as renamed.
             folder: the folder that the log lies in.
         """
         path = self.path
@@ -252,7 +248,11 @@ class Notebook:
             beside = folder / Path(other).name  # the folder as a whole may have moved, with its log
             return Path(other).exists() or (str(beside) != path and beside.exists())
 
-        found, before = find_notebook(path, cell, self._sources() or (), known(), exists)
+        def same_run(old: ExecutionHeader) -> bool:
+            return bool(cell.name) and old.name == cell.name and old.code == cell.code
+
+        cells = {*(self._sources() or ()), cell.id}
+        found, before = notebooks.find_notebook(path, cells, known(), renames(), exists, same_run)
         self._ids[path] = found or clock.token_bytes(6).hex()
         return self._ids[path], before
 
@@ -274,6 +274,14 @@ def _cells_of(path: Path) -> dict[str, str]:
         for cell in notebook.get("cells", ())
         if "id" in cell
     }
+
+
+def _notes_of(shell: Any) -> Path | None:
+    """Where Jupyter Server tells this kernel about a new path of its notebook; see `server.renaming`."""
+    connection = getattr(getattr(getattr(shell, "kernel", None), "parent", None), "abs_connection_file", "")
+    if not connection:
+        return None
+    return Path(connection).parent / "jupyter_durable" / f"{Path(connection).stem}.jsonl"
 
 
 def _own_session(environment: Mapping[str, str]) -> str:

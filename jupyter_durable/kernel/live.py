@@ -37,6 +37,8 @@ from jupyter_durable.kernel.passes import Passes, attended
 from jupyter_durable.kernel.tracebacks import ErrorHandler
 from jupyter_durable.log import open_log
 from jupyter_durable.log.base import EventLog, ExecutionRecord
+from jupyter_durable.log.renames import read as read_renames
+from jupyter_durable.notebooks import Known
 from jupyter_durable.running import log_directory
 from jupyter_durable.source import cell_digest, names_bound, names_mutated, names_read, uses_nondeterminism
 from jupyter_durable.spending import spent_elsewhere
@@ -121,12 +123,15 @@ class Surroundings:
         looking, notices = log is not None, []
         log = self.log if log is None else log
 
-        def known() -> list[ExecutionHeader]:
-            return [record.header for record in log.executions()]
-
-        notebook, before = self.notebook.id(cell, known, Path(self.directory).absolute().parent)
+        where = Path(getattr(log, "directory", self.directory)).absolute()
+        notebook, before = self.notebook.id(
+            cell,
+            lambda: [Known(record.started, record.header) for record in log.executions()],
+            lambda: read_renames(where),
+            where.parent,
+        )
         if before:
-            notices.append(f"the notebook was found again under its new name; it was {Path(before).name} before")
+            notices.append(_found_again(before, self.notebook.path, where))
         facts = self.notebook.facts()
         name = cell.name
         if name and not flags.shared:
@@ -318,6 +323,14 @@ class LiveCell:
         if result is not None:
             result.error_in_exec = failure
         self._shell.showtraceback((type(failure), failure, None))
+
+
+def _found_again(before: str, now: str, log: Path) -> str:
+    if Path(before).name != Path(now).name or Path(before).parent == Path(now).parent:
+        text = f"the notebook was found again under its new name; it was {Path(before).name} before"
+    else:
+        text = f"the notebook was found again after it was moved; it was in {Path(before).parent} before"
+    return text if log.parent == Path(now).parent else f"{text}, and its log is still {log}"
 
 
 def _leave(token: Token[Frame | None]) -> None:

@@ -112,7 +112,10 @@ def _status(console: Console, rest: str) -> Shown | str:
     _nothing_after("", rest)
     path = console.hooks.surroundings.notebook.path
     listed = client.runs(console.log)
-    here = [view for view in listed if view.notebook == path] if path else listed
+    own = console.hooks.surroundings.notebook_id
+    # Those from before a rename have the old path; the notebook's id binds them to it.
+    mine = {record.header.run for record in console.log.executions() if own and record.header.notebook == own}
+    here = [view for view in listed if view.notebook == path or view.run in mine] if path else listed
     on = " Every cell is durable (`%durable off` ends that)." if console.hooks.all_cells else ""
     if not here:
         return f"No durable run in this notebook yet; `%durable runs` lists the {len(listed)} of the whole log.{on}"

@@ -10,6 +10,7 @@ from jupyter_server.extension.application import ExtensionApp
 from jupyter_durable.server.handlers import handler_of
 from jupyter_durable.server.handling import Desk
 from jupyter_durable.server.logs import Logs
+from jupyter_durable.server.renaming import CONTENTS, Renaming
 from jupyter_durable.server.routes import ROUTES
 from jupyter_durable.server.shapes import Hint
 from jupyter_durable.server.watching import SCHEMA, SCHEMA_ID, Watcher, data_of
@@ -26,10 +27,22 @@ class DurableApp(ExtensionApp):
         """Add the routes; `ExtensionApp` puts the base URL in front."""
         logs = Logs()
         self._bus().register_event_schema(SCHEMA)
-        self.desk = Desk(Watcher(logs, self._emit), logs)
+        self.desk = Desk(Watcher(logs, self._emit), logs, self._follow_renames(logs))
         self.handlers.extend(
             (route.pattern, handler_of(route), {"desk": self.desk, "route": route}) for route in ROUTES
         )
+
+    def _follow_renames(self, logs: Logs) -> Renaming:
+        assert self.serverapp is not None
+        server, contents = self.serverapp, self.serverapp.contents_manager
+        renaming = Renaming(
+            logs,
+            lambda: str(getattr(contents, "root_dir", "") or server.root_dir),
+            hidden=lambda: bool(getattr(contents, "allow_hidden", False)),
+        )
+        self._bus().add_listener(schema_id=CONTENTS, listener=renaming.on_contents)
+        renaming.follow(server.session_manager)
+        return renaming
 
     def _bus(self) -> EventLogger:
         assert self.serverapp is not None

@@ -22,6 +22,7 @@ from jupyter_durable.errors import DurableError
 from jupyter_durable.server.logs import Logs
 from jupyter_durable.server.place import Place, place_of
 from jupyter_durable.server.questions import Question
+from jupyter_durable.server.renaming import Renaming
 from jupyter_durable.server.routes import Route
 from jupyter_durable.server.shapes import Problem, Shape
 from jupyter_durable.server.statuses import problem, status_of
@@ -38,20 +39,23 @@ Result = TypeVar("Result")
 class Desk:
     """What the routes of one server share."""
 
-    def __init__(self, watcher: Watcher, logs: Logs) -> None:
+    def __init__(self, watcher: Watcher, logs: Logs, renaming: Renaming) -> None:
         self.logs = logs
         self.watcher = watcher
+        self.renaming = renaming
         # A query may take long; it must not keep others from listing runs.
         self._quick = ThreadPoolExecutor(4, "jupyter_durable")
         self._slow = ThreadPoolExecutor(2, "jupyter_durable_sql")
 
     async def work(self, does: Callable[[], Result], *, slow: bool = False) -> Result:
-        """Do something that blocks, in a thread."""
+        """Do something that blocks, in a thread; what was renamed before it is asked for is known by then."""
+        await self.renaming.done()
         return await asyncio.get_running_loop().run_in_executor(self._slow if slow else self._quick, does)
 
     async def close(self) -> None:
         """Stop what runs."""
         await self.watcher.stop()
+        await self.renaming.done()
         for pool in (self._quick, self._slow):
             pool.shutdown(wait=False, cancel_futures=True)
 

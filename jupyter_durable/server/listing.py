@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import os
+from functools import lru_cache
 from pathlib import Path
+
+import msgspec
+from msgspec import structs
 
 from jupyter_durable.branches import BranchView
 from jupyter_durable.branches import Execution as Seen
 from jupyter_durable.event_data import ErrorInfo
+from jupyter_durable.log import renames
 from jupyter_durable.log.base import ExecutionRecord
 from jupyter_durable.log.listing import Listing
+from jupyter_durable.notebooks import Known, Renamed, find_notebook, owners
 from jupyter_durable.server.logs import LogView, branches_of, newest_of, pid_of, records_of
 from jupyter_durable.server.place import Place
 from jupyter_durable.server.shapes import (
@@ -25,6 +31,8 @@ from jupyter_durable.server.shapes import (
 from jupyter_durable.server.waiting import waiting
 
 _MESSAGE = 1000
+_LARGEST = 64 << 20
+"""A notebook file of more bytes is not searched for the ids of its cells."""
 
 
 def runs(view: LogView | None, place: Place) -> Runs:
@@ -59,32 +67,75 @@ def run(view: LogView, place: Place, run_id: str) -> RunDetail:
 
 
 class _Here:
-    """Whether a run is one of the notebook that is asked about: by its path, or by the id that its path had last."""
+    """Whether a run is one of the notebook that is asked about: as the kernel finds its notebook, or by path alone."""
 
     def __init__(self, place: Place, listing: Listing) -> None:
         self._file = "" if place.file is None else os.path.realpath(place.file)
-        self._known: dict[str, bool] = {}
-        # Runs from before a rename have the old path; the notebook's id binds them to the new one.
-        self._ids = {
-            entry.header.notebook
-            for entry in listing.entries.values()
-            if entry.header.notebook and self._is(entry.header.path)
-        }
+        self._known: dict[str, str] = {}
+        self._id = self._find(place.file, place, listing) if place.file is not None else ""
 
-    def _is(self, path: str) -> bool:
+    def _find(self, file: Path, place: Place, listing: Listing) -> str:
+        known = sorted((Known(each.started, each.header) for each in listing.records()), key=lambda each: each.started)
+        real = [
+            each  # a folder that is reached through a link is the same folder
+            if (path := self._real(each.header.path)) == each.header.path
+            else Known(each.started, structs.replace(each.header, path=path))
+            for each in known
+        ]
+        renamed = [
+            Renamed(at=each.at, before=self._real(each.before), after=self._real(each.after))
+            for each in renames.read(place.log)
+        ]
+        beside = file.parent
+
+        def exists(other: str) -> bool:
+            moved = beside / Path(other).name  # the folder as a whole may have moved, with its log
+            return Path(other).exists() or (str(moved) != str(file) and moved.exists())
+
+        if self._file in owners(real, renamed):
+            return find_notebook(self._file, (), real, renamed, exists)[0]
+        return find_notebook(self._file, _cells_of(file), real, renamed, exists)[0]
+
+    def _real(self, path: str) -> str:
         found = self._known.get(path)
         if found is None:
             try:
-                found = bool(path) and os.path.realpath(Path(path)) == self._file
+                found = os.path.realpath(path) if path else ""
             except (OSError, ValueError):
-                found = False
+                found = ""
             self._known[path] = found
         return found
 
     def __call__(self, record: ExecutionRecord) -> bool:
-        if not self._file:
-            return False
-        return self._is(record.header.path) or record.header.notebook in self._ids
+        header = record.header
+        if header.notebook:
+            return header.notebook == self._id
+        return bool(self._file) and self._real(header.path) == self._file
+
+
+def _cells_of(file: Path) -> frozenset[str]:
+    """Ids of the cells of a notebook as it was saved last; empty if the file cannot be read."""
+    try:
+        found = file.stat()
+        if found.st_size > _LARGEST:
+            return frozenset()
+        return _read_cells(str(file), found.st_mtime_ns, found.st_size)
+    except (OSError, ValueError):
+        return frozenset()
+
+
+@lru_cache(maxsize=32)
+def _read_cells(path: str, _changed: int, _size: int) -> frozenset[str]:
+    book = msgspec.json.decode(Path(path).read_bytes(), type=_Book)
+    return frozenset(cell.id for cell in book.cells if cell.id)
+
+
+class _Cell(msgspec.Struct):
+    id: str = ""
+
+
+class _Book(msgspec.Struct):
+    cells: list[_Cell] = []
 
 
 def run_item(records: list[ExecutionRecord], here: _Here) -> RunItem:

@@ -146,7 +146,10 @@ class Logs:
             try:
                 view = self.find(place) if check(place) else None
             except LogError:
-                continue  # half made, or not to be used: who asks by REST is told
+                # Half made, or not to be used; who asks by REST is told. It is looked at again.
+                with self._lock:
+                    self._missing.setdefault(str(place.log), (place, asked))
+                continue
             if view is not None:
                 view.asked = asked
 

@@ -13,6 +13,7 @@ from pathlib import Path
 import msgspec
 
 from jupyter_durable.errors import LogUnusable, UsageError
+from jupyter_durable.log.renames import log_of
 
 _LONGEST = 4096
 
@@ -30,6 +31,8 @@ class Place(msgspec.Struct, frozen=True):
     """The notebook itself; ``None`` if none was named."""
     log: Path
     configured: bool
+    elsewhere: bool = False
+    """It is that of another folder, which the notebook was moved from."""
 
 
 def place_of(root: str, notebook: str, *, hidden: bool = False) -> Place:
@@ -42,13 +45,18 @@ def place_of(root: str, notebook: str, *, hidden: bool = False) -> Place:
 
     Raises:
         NotHere: the path leads out of the root, or to nothing that is served.
-        LogUnusable: the configured log is in the memory of another process.
+        LogUnusable: the configured log is in the memory of another process; or the notebook was moved, and the log
+            that it came with is gone.
     """
     file = _file(root, notebook, hidden=hidden) if notebook else None
     folder = Path(root) if file is None else file.parent
     configured = os.environ.get("JUPYTER_DURABLE_LOG", "")
     if not configured:
-        return Place(notebook, file, folder / ".durable", configured=False)
+        own = folder / ".durable"
+        log = own if file is None or own.is_symlink() else log_of(file)
+        if log != own and not _is_served(root, log, hidden=hidden):
+            raise NotHere("The notebook was moved here, and its log lies outside of the folders of this server.")
+        return Place(notebook, file, log, configured=False, elsewhere=log != own)
     if configured.startswith("memory:"):
         raise LogUnusable(
             "JUPYTER_DURABLE_LOG names a log in memory, which nobody but its kernel can see. Name a directory."
@@ -56,6 +64,15 @@ def place_of(root: str, notebook: str, *, hidden: bool = False) -> Place:
     # A kernel starts in the folder of its notebook; so that is what a relative path is relative to.
     path = configured.removeprefix("file://localhost").removeprefix("file://").removeprefix("file:")
     return Place(notebook, file, Path(os.path.normpath(folder / path)), configured=True)
+
+
+def _is_served(root: str, log: Path, *, hidden: bool) -> bool:
+    """Whether a log that a folder names as that of its notebook may be looked at: it may have come by mail."""
+    real_root = os.path.realpath(root)
+    real = os.path.realpath(log)
+    if os.path.commonpath([real_root, real]) != real_root or Path(real).name != ".durable":
+        return False
+    return hidden or not any(part.startswith(".") for part in Path(real).relative_to(real_root).parts[:-1])
 
 
 def _file(root: str, notebook: str, *, hidden: bool) -> Path:

@@ -106,6 +106,7 @@ def _about(asked: Question) -> About:
         log=str(place.log.absolute()),
         exists=check(place),
         configured=place.configured,
+        elsewhere=place.elsewhere,
         user=asked.person,
         hints=SCHEMA_ID,
     )

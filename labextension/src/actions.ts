@@ -1,14 +1,16 @@
-/** What a person can do from the panel; `index.ts` ties it to commands. */
+import type { ViewName } from './tokens';
+
+/** What a person can do from the panel. Where there is no notebook around it, some of it cannot be done. */
 export interface IActions {
   /** Show a cell of the notebook, and a line of it (from 1; 0: none). */
-  reveal(cell: string, line: number): void;
-  /** Back to the notebook. */
-  leave(): void;
-  /** Run the cells of unfinished runs again. */
-  resume(): void;
-  /** Run the cell of a run anew with nothing reused, or from a step on. */
-  runFresh(run: string): void;
-  runFrom(run: string, step: number): void;
-  copy(text: string): void;
-  view(name: string): void;
+  reveal?: (cell: string, line: number) => void;
+  /** Out of the steps: back to the notebook. */
+  leave: () => void;
+  /** Run the cell of an unfinished run again; without a run, those of all of them. */
+  resume?: (run?: string) => void;
+  /** Run the cell of a run again, from a step on. */
+  runFrom?: (run: string, step: number) => void;
+  /** Put the chosen step into the clipboard, as Python that asks the log for it. */
+  copyStep?: () => void;
+  view: (name: ViewName) => void;
 }

@@ -1,7 +1,7 @@
 /** The durable cells of a notebook: found, named, shown, and marked with how their run stands. */
 import { type Cell, CodeCell } from '@jupyterlab/cells';
 import type { NotebookPanel } from '@jupyterlab/notebook';
-import { type IWords, runState } from './format';
+import { type IWords, itemState } from './format';
 import { findHeader } from './header';
 import type { IRunItem } from './shapes';
 
@@ -100,7 +100,7 @@ export function mark(
       dot.type = 'button';
       place.appendChild(dot);
     }
-    const state = run ? runState(run.status, words) : null;
+    const state = run ? itemState(run, words) : null;
     const text = state
       ? words.__('Durable run %1: %2', run?.name ?? '', state.word)
       : words.__('Durable cell, not run yet');

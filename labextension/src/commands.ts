@@ -1,15 +1,19 @@
 /** Every action as a command: for the palette, menus, toolbars, and other extensions. */
 import type { JupyterFrontEnd } from '@jupyterlab/application';
-import type { ICommandPalette } from '@jupyterlab/apputils';
+import { Clipboard, type ICommandPalette, Notification } from '@jupyterlab/apputils';
 import { CodeCell } from '@jupyterlab/cells';
 import type { INotebookTracker, NotebookPanel } from '@jupyterlab/notebook';
 import { refreshIcon } from '@jupyterlab/ui-components';
 import type { ReadonlyPartialJSONObject } from '@lumino/coreutils';
+import { again } from './again';
 import { durableCells } from './cells';
-import { codeOf } from './components/details';
+import { confirmAgain } from './dialogs';
+import { codeOf } from './code';
+import { waitingRuns } from './components/waiting';
 import { type IWords, isUnfinished } from './format';
 import { findHeader } from './header';
-import { durableIcon, resumeIcon } from './icon';
+import { durableIcon, freshIcon, resumeIcon } from './icon';
+import type { IRunItem } from './shapes';
 import type { Store } from './store';
 import { CommandIDs, VIEWS, type ViewName } from './tokens';
 
@@ -19,7 +23,10 @@ interface IWhat {
   words: IWords;
   open: () => void;
   view: (view: ViewName) => void;
-  resume: () => Promise<void>;
+  resume: (run: string) => Promise<void>;
+  /** Whether a person is asked before finished steps are executed again. */
+  asks: () => boolean;
+  waiting: () => void;
   runWith: (panel: NotebookPanel, cell: CodeCell, flag: string) => Promise<unknown>;
   reveal: (cell: string, line: number) => Promise<void>;
 }
@@ -29,6 +36,17 @@ const NOTHING = { args: { type: 'object', properties: {} } } as const;
 export function addCommands(app: JupyterFrontEnd, palette: ICommandPalette | null, what: IWhat): void {
   const { store, tracker, words } = what;
   const { commands } = app;
+  const sure = async (
+    item: IRunItem | null,
+    branch: string,
+    from: number,
+    title: string
+  ): Promise<boolean> => {
+    if (!what.asks() || !item || !store.api) {
+      return true;
+    }
+    return confirmAgain(await again(store.api, item.run, branch, from), item.name, title, words);
+  };
   const active = (): CodeCell | null => {
     const cell = tracker.activeCell;
     return cell instanceof CodeCell && findHeader(cell.model.sharedModel.getSource()) ? cell : null;
@@ -62,9 +80,23 @@ export function addCommands(app: JupyterFrontEnd, palette: ICommandPalette | nul
       'Run the durable cells that did not come to their end; finished steps come back from the log'
     ),
     icon: resumeIcon,
-    describedBy: NOTHING,
+    describedBy: {
+      args: {
+        type: 'object',
+        properties: {
+          run: { type: 'string', description: words.__('Id of the run to resume; without it, all') }
+        }
+      }
+    },
     isEnabled: () => (store.runs?.runs ?? []).some(run => run.here && isUnfinished(run)),
-    execute: () => what.resume()
+    execute: args => what.resume(typeof args['run'] === 'string' ? args['run'] : '')
+  });
+  commands.addCommand(CommandIDs.waiting, {
+    label: words.__('Show What Waits for You'),
+    caption: words.__('Go to the first step or run that waits for a person'),
+    describedBy: NOTHING,
+    isEnabled: () => waitingRuns(store).length > 0,
+    execute: () => what.waiting()
   });
   commands.addCommand(CommandIDs.view, {
     label: args => {
@@ -96,13 +128,18 @@ export function addCommands(app: JupyterFrontEnd, palette: ICommandPalette | nul
   commands.addCommand(CommandIDs.fresh, {
     label: words.__('Run Durable Cell Fresh'),
     caption: words.__('Begin a new branch with nothing reused; everything is executed and paid again'),
+    icon: freshIcon,
     describedBy: { args: { type: 'object', properties: { run } } },
     isEnabled: args => meant(args) !== null,
     isVisible: args => meant(args) !== null,
     execute: async args => {
       const cell = meant(args);
-      if (cell && tracker.currentWidget) {
-        await what.runWith(tracker.currentWidget, cell, '--fresh');
+      const panel = tracker.currentWidget;
+      if (cell && panel) {
+        const item = durableCells(panel, store.runs?.runs ?? []).find(each => each.cell === cell)?.run;
+        if (await sure(item ?? null, item?.branch ?? '', 0, words.__('Run fresh?'))) {
+          await what.runWith(panel, cell, '--fresh');
+        }
       }
     }
   });
@@ -120,8 +157,16 @@ export function addCommands(app: JupyterFrontEnd, palette: ICommandPalette | nul
     execute: async args => {
       const cell = meant({ run: args['run'] ?? store.run });
       const step = args['step'] ?? store.step;
-      if (cell && tracker.currentWidget && typeof step === 'number') {
-        await what.runWith(tracker.currentWidget, cell, `--from ${step}`);
+      const panel = tracker.currentWidget;
+      if (!cell || !panel || typeof step !== 'number') {
+        return;
+      }
+      const item = store.item;
+      if (await sure(item, store.shown, step, words.__('Run from this step?'))) {
+        // A number is one of the newest branch; a step of another one is found by its name.
+        const label = store.history.rows.get(step)?.label ?? '';
+        const named = item && store.shown !== item.branch && label ? `"${label.replace(/"/g, '')}"` : step;
+        await what.runWith(panel, cell, `--from ${named}`);
       }
     }
   });
@@ -158,14 +203,22 @@ export function addCommands(app: JupyterFrontEnd, palette: ICommandPalette | nul
     label: words.__('Copy the Chosen Step as Code'),
     describedBy: NOTHING,
     isEnabled: () => store.step !== null,
-    execute: () => navigator.clipboard.writeText(codeOf(store, store.step ?? 0))
+    execute: async () => {
+      const { api, run, shown, step } = store;
+      if (api && step !== null) {
+        Clipboard.copyToSystem(codeOf(await api.step(run, shown, step)));
+        Notification.info(words.__('The step is in the clipboard, as Python that asks the log for it.'), {
+          autoClose: 3000
+        });
+      }
+    }
   });
   store.changed.connect(() => commands.notifyCommandChanged());
 
   if (palette) {
     const category = words.__('Durable');
-    const { open, resume, refresh, fresh, from, history, reveal, copy } = CommandIDs;
-    for (const command of [open, resume, refresh, fresh, from, history, reveal, copy]) {
+    const { open, waiting, resume, refresh, fresh, from, history, reveal, copy } = CommandIDs;
+    for (const command of [open, waiting, resume, refresh, fresh, from, history, reveal, copy]) {
       palette.addItem({ command, category });
     }
     for (const view of VIEWS) {

@@ -116,6 +116,32 @@ export function runState(status: RunStatus, words: IWords): IState {
   }
 }
 
+/** The state of a run: of one that stopped, what it waits for says more. */
+export function itemState(run: IRunItem, words: IWords): IState {
+  if (run.status === 'stopped' && run.waits?.kind === 'resume') {
+    return { sign: '‖', word: words.__('to be resumed'), tone: 'warn' };
+  }
+  if (run.status === 'stopped' && run.waits?.kind === 'read') {
+    return { sign: '△', word: words.__('stopped'), tone: 'warn' };
+  }
+  return runState(run.status, words);
+}
+
+/** What a run waits for, short. */
+export function waitsText(run: IRunItem, words: IWords): string {
+  const steps = run.waits?.steps.map(step => step.label).join(', ') ?? '';
+  switch (run.waits?.kind) {
+    case 'settle':
+      return words.__('say what happened to %1', steps);
+    case 'decide':
+      return words.__('after an edit: say what becomes of %1', steps);
+    case 'resume':
+      return words.__('can be resumed');
+    default:
+      return words.__('stopped; see why');
+  }
+}
+
 /** What a person wants to know of a row's source: was it bought just now, and if not, where does it come from? */
 export function sourceText(row: IStepRow, source: Source, words: IWords): string {
   switch (source) {

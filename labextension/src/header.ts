@@ -58,6 +58,18 @@ function nameOf(rest: string): string {
   return '';
 }
 
+/** Whether the line has a flag, as a word of its own or with a value behind `=`. */
+export function hasFlag(header: IHeader, flag: string): boolean {
+  return wordsOf(header.rest).some(word => word === flag || word.startsWith(`${flag}=`));
+}
+
+/** The words of a line up to a comment. */
+function wordsOf(rest: string): string[] {
+  const words = rest.match(/(?:[^\s"']|"[^"]*"|'[^']*')+|\S+/g) ?? [];
+  const comment = words.findIndex(word => word.startsWith('#'));
+  return comment < 0 ? words : words.slice(0, comment);
+}
+
 /** The cell with one more flag in its first line, such as `--fresh`. */
 export function withFlag(source: string, flag: string): string {
   const header = findHeader(source);
@@ -65,6 +77,6 @@ export function withFlag(source: string, flag: string): string {
     return source;
   }
   const lines = source.split('\n');
-  lines[header.line] = [header.before, header.rest, flag].filter(Boolean).join(' ');
+  lines[header.line] = [header.before, ...wordsOf(header.rest), flag].join(' ');
   return lines.join('\n');
 }

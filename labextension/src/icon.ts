@@ -16,3 +16,11 @@ export const resumeIcon = new LabIcon({
     '<svg xmlns="http://www.w3.org/2000/svg" width="16" viewBox="0 0 24 24"><g class="jp-icon3" fill="#616161">' +
     '<path d="M4 5h3v14H4z"/><path d="M10 5v14l11-7z"/></g></svg>'
 });
+
+/** Begin anew: a run that turns back to its beginning. */
+export const freshIcon = new LabIcon({
+  name: 'jupyter-durable:fresh-icon',
+  svgstr:
+    '<svg xmlns="http://www.w3.org/2000/svg" width="16" viewBox="0 0 24 24"><g class="jp-icon3" fill="#616161">' +
+    '<path d="M12 5V1L7 6l5 5V7a5 5 0 1 1-5 5H5a7 7 0 1 0 7-7z"/></g></svg>'
+});

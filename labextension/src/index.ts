@@ -1,19 +1,22 @@
 /** The extension: ties store, widgets, commands and notebook together. */
 import { ILayoutRestorer, type JupyterFrontEnd, type JupyterFrontEndPlugin } from '@jupyterlab/application';
-import { Clipboard, ICommandPalette, MainAreaWidget, Notification } from '@jupyterlab/apputils';
+import { ICommandPalette, MainAreaWidget, Notification } from '@jupyterlab/apputils';
 import { INotebookTracker, NotebookActions, type NotebookPanel } from '@jupyterlab/notebook';
 import { ISettingRegistry } from '@jupyterlab/settingregistry';
 import { IStatusBar } from '@jupyterlab/statusbar';
 import { ITranslator, nullTranslator } from '@jupyterlab/translation';
 import { SplitPanel, type Widget } from '@lumino/widgets';
 import type { IActions } from './actions';
+import { Heard, news, Region } from './announce';
 import { Api } from './api';
 import { cellName, mark, reveal } from './cells';
+import { goTo, waitingRuns } from './components/waiting';
 import { addCommands } from './commands';
 import { watch } from './deaths';
+import { askToSpend, confirmAgain } from './dialogs';
 import { durableIcon } from './icon';
 import { RestTransport } from './rest';
-import { confirm, type IProspect, prospect, prospectText, Ran, resume, runWith } from './resume';
+import { type IEnd, type IProspect, prospect, prospectText, Ran, resume, runWith } from './resume';
 import { StatusWidget } from './status';
 import { Store } from './store';
 import { CommandIDs, DOMAIN, PLUGIN_ID, type ViewName } from './tokens';
@@ -24,6 +27,7 @@ interface IWishes {
   stateDots: boolean;
   notifyAfterKernelDeath: boolean;
   askBeforeResume: boolean;
+  askBeforeRerun: boolean;
   refreshSeconds: number;
 }
 
@@ -55,6 +59,7 @@ function activate(
     stateDots: true,
     notifyAfterKernelDeath: true,
     askBeforeResume: true,
+    askBeforeRerun: true,
     refreshSeconds: 2
   };
 
@@ -66,23 +71,82 @@ function activate(
       await reveal(tracker.currentWidget, cell, line);
     }
   };
-  const go = async (notebook: NotebookPanel, found: IProspect, flag = ''): Promise<void> => {
-    await resume(notebook, found, ran, flag);
-    await store.refresh();
+  const going = new WeakSet<NotebookPanel>();
+  /** What stands in notices about a notebook, until it is resumed. */
+  const told = new WeakMap<NotebookPanel, string[]>();
+  const remember = (notebook: NotebookPanel, id: string): void => {
+    told.set(notebook, [...(told.get(notebook) ?? []), id]);
   };
-  const ask = async (): Promise<void> => {
+  const go = async (notebook: NotebookPanel, found: IProspect, flag = ''): Promise<void> => {
+    if (going.has(notebook)) {
+      Notification.info(words.__('The durable cells of this notebook are being resumed already.'), {
+        autoClose: 3000
+      });
+      return;
+    }
+    going.add(notebook);
+    told.get(notebook)?.forEach(id => Notification.dismiss(id));
+    told.delete(notebook);
+    try {
+      const name = (cell: string): string => cellName(notebook, cell, words);
+      const end = await resume(notebook, found, {
+        words,
+        ran,
+        flag,
+        ask: wishes.askBeforeResume
+          ? (cell, ahead, more) => askToSpend(ahead?.name ?? name(cell.model.id), ahead, more, words)
+          : null
+      });
+      await store.refresh();
+      if (end.how === 'stopped') {
+        tell(notebook, end);
+      }
+    } finally {
+      going.delete(notebook);
+    }
+  };
+  const tell = (notebook: NotebookPanel, end: IEnd): void => {
+    const cell = end.cell?.model.id ?? '';
+    const id = Notification.warning(end.message, {
+      autoClose: false,
+      actions: [
+        {
+          label: words.__('Show'),
+          callback: () => {
+            const item = store.runs?.runs.find(run => run.here && run.cell === cell);
+            if (item && tracker.currentWidget === notebook) {
+              goTo(store, actions, item);
+              open();
+            } else {
+              void reveal(notebook, cell, 0);
+            }
+          }
+        }
+      ]
+    });
+    remember(notebook, id);
+  };
+  const ask = async (run: string): Promise<void> => {
     const notebook = tracker.currentWidget;
     await store.refresh();
     if (!notebook || !store.api) {
       return;
     }
-    const found = await prospect(notebook, store.api, store.runs?.runs ?? []);
+    const found = await prospect(notebook, store.api, store.runs?.runs ?? [], run);
     if (found.cells.length === 0) {
       Notification.info(words.__('No durable cell of this notebook waits to be resumed.'), {
         autoClose: 5000
       });
-    } else if (!wishes.askBeforeResume || (await confirm(found, words))) {
+    } else {
       await go(notebook, found);
+    }
+  };
+  /** Run everything of a prospect anew, if the person wants to pay for it again. */
+  const startFresh = async (notebook: NotebookPanel, found: IProspect): Promise<void> => {
+    const names = found.cells.map(each => each.run?.name ?? '').join(', ');
+    const title = words.__('Start fresh?');
+    if (!wishes.askBeforeRerun || (await confirmAgain(found, names, title, words))) {
+      await go(notebook, found, '--fresh');
     }
   };
   const runFlag = async (
@@ -101,13 +165,9 @@ function activate(
         tracker.currentWidget.content.activate();
       }
     },
-    resume: () => void app.commands.execute(CommandIDs.resume),
-    runFresh: run => void app.commands.execute(CommandIDs.fresh, { run }),
+    resume: run => void app.commands.execute(CommandIDs.resume, run ? { run } : {}),
     runFrom: (run, step) => void app.commands.execute(CommandIDs.from, { run, step }),
-    copy: text => {
-      Clipboard.copyToSystem(text);
-      Notification.info(words.__('Copied.'), { autoClose: 2000 });
-    },
+    copyStep: () => void app.commands.execute(CommandIDs.copy),
     view: name => void app.commands.execute(CommandIDs.view, { view: name })
   };
   const options = {
@@ -148,6 +208,14 @@ function activate(
     open,
     view,
     resume: ask,
+    asks: () => wishes.askBeforeRerun,
+    waiting: () => {
+      const first = waitingRuns(store)[0];
+      open();
+      if (first) {
+        goTo(store, actions, first);
+      }
+    },
     runWith: runFlag,
     reveal: show
   });
@@ -164,6 +232,19 @@ function activate(
     }
   };
   store.changed.connect(marks);
+  const region = new Region();
+  let heard = new Heard();
+  let heardOf = '';
+  store.changed.connect(() => {
+    if (store.runs && store.api && store.phase === 'ready') {
+      if (heardOf !== store.api.notebook) {
+        heardOf = store.api.notebook;
+        heard = new Heard();
+      }
+      const runs = store.runs.runs.filter(run => run.here);
+      region.say(news(heard, runs, words));
+    }
+  });
 
   const follow = (): void => {
     const notebook = tracker.currentWidget;
@@ -173,7 +254,13 @@ function activate(
   };
   tracker.currentChanged.connect(follow);
   tracker.widgetAdded.connect((_, notebook) => {
-    notebook.context.pathChanged.connect(follow);
+    let path = pathOf(app, notebook);
+    notebook.context.pathChanged.connect(() => {
+      const before = path;
+      path = pathOf(app, notebook);
+      store.moved(before, path);
+      follow();
+    });
     void notebook.context.ready.then(() => {
       follow();
       notebook.content.model?.contentChanged.connect(marks);
@@ -202,7 +289,7 @@ function activate(
       return;
     }
     const first = found.cells[0]?.run?.run;
-    Notification.warning(words.__('The kernel died. %1', prospectText(found, words)), {
+    const id = Notification.warning(words.__('The kernel died. %1', prospectText(found, words)), {
       autoClose: false,
       actions: [
         { label: words.__('Resume'), displayType: 'accent', callback: () => void go(notebook, found) },
@@ -218,10 +305,11 @@ function activate(
         {
           label: words.__('Start fresh'),
           displayType: 'warn',
-          callback: () => void go(notebook, found, '--fresh')
+          callback: () => void startFresh(notebook, found)
         }
       ]
     });
+    remember(notebook, id);
   };
 
   NotebookActions.executed.connect((_, { notebook, cell, success }) => {

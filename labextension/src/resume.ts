@@ -2,16 +2,17 @@
  * Resume: run the cells whose runs did not come to their end, in order, in the kernel that is there now.
  *
  * Finished steps come back from the log. What the cells need from above (imports, step functions) is gone with the
- * kernel, so cells above them that this kernel has not run yet go first.
+ * kernel, so cells above them that this kernel has not run yet go first. A durable cell is run with `--replay-only`,
+ * which spends nothing; where a step has no result in the log, a person is asked, and only then it is run for real.
  */
-import { Dialog, showDialog } from '@jupyterlab/apputils';
 import { CodeCell } from '@jupyterlab/cells';
 import { NotebookActions, type NotebookPanel } from '@jupyterlab/notebook';
 import { OutputArea } from '@jupyterlab/outputarea';
+import { askAhead, type IAhead } from './ahead';
 import type { Api } from './api';
-import { durableCells, type IDurableCell } from './cells';
+import { cellName, durableCells, type IDurableCell } from './cells';
 import { type IWords, isUnfinished, spentText } from './format';
-import { withFlag } from './header';
+import { findHeader, hasFlag, withFlag } from './header';
 import type { IRunItem } from './shapes';
 
 /** Which cells ran to their end since their kernel began. */
@@ -42,12 +43,16 @@ export interface IProspect {
   unpriced: number;
 }
 
+/** @param run - id of the one run that is meant; empty: all that did not come to their end */
 export async function prospect(
   panel: NotebookPanel,
   api: Api,
-  runs: readonly IRunItem[]
+  runs: readonly IRunItem[],
+  run = ''
 ): Promise<IProspect> {
-  const cells = durableCells(panel, runs).filter(each => each.run && isUnfinished(each.run));
+  const cells = durableCells(panel, runs).filter(
+    each => each.run && isUnfinished(each.run) && (run === '' || each.run.run === run)
+  );
   const found: IProspect = { cells, steps: 0, cost: 0, tokens: 0, unpriced: 0 };
   for (const { run } of cells) {
     if (run) {
@@ -74,53 +79,135 @@ export function prospectText(found: IProspect, words: IWords): string {
   );
 }
 
-/** Ask before steps are executed that are not in the log yet. */
-export async function confirm(found: IProspect, words: IWords): Promise<boolean> {
-  const answer = await showDialog({
-    title: words.__('Resume durable cells?'),
-    body: [
-      prospectText(found, words),
-      words.__('Steps that are not in the log yet are executed, and model calls among them are billed.')
-    ].join(' '),
-    buttons: [
-      Dialog.cancelButton({ label: words.__('Cancel') }),
-      Dialog.okButton({ label: words.__('Resume') })
-    ]
-  });
-  return answer.button.accept;
+/** How a round of resuming ended. */
+export interface IEnd {
+  /** `done`: every cell came to its end. `no`: a person did not want to spend. `stopped`: a cell failed, or asks. */
+  how: 'done' | 'no' | 'stopped';
+  /** Where it ended. */
+  cell: CodeCell | null;
+  /** Why it stopped, as a sentence. */
+  message: string;
 }
 
-/**
- * Run what is needed, in order.
- *
- * @param flag - for the durable cells, such as `--fresh`; empty: as they are written
- * @returns whether every cell came to its end
- */
-export async function resume(panel: NotebookPanel, found: IProspect, ran: Ran, flag = ''): Promise<boolean> {
+export interface IWays {
+  words: IWords;
+  ran: Ran;
+  /** For the durable cells, such as `--fresh`; empty: as they are written. */
+  flag: string;
+  /**
+   * Asks before a cell spends; `null`: nobody is asked.
+   *
+   * @param ahead - what came back, and what comes next; `null`: the cell says itself that it executes steps again
+   * @param more - whether durable cells follow
+   */
+  ask: ((cell: CodeCell, ahead: IAhead | null, more: boolean) => Promise<'yes' | 'all' | 'no'>) | null;
+}
+
+/** Run what is needed, in order. */
+export async function resume(panel: NotebookPanel, found: IProspect, ways: IWays): Promise<IEnd> {
   const wanted = new Set(found.cells.map(each => each.cell.model.id));
   const last = found.cells[found.cells.length - 1];
   if (!last) {
-    return true;
+    return { how: 'done', cell: null, message: '' };
   }
   const fresh = await isFresh(panel);
   const cells = panel.content.widgets
     .slice(0, last.index + 1)
     .filter(
       (cell): cell is CodeCell =>
-        cell instanceof CodeCell && (wanted.has(cell.model.id) || !hasRun(panel, cell, ran, fresh))
+        cell instanceof CodeCell && (wanted.has(cell.model.id) || !hasRun(panel, cell, ways.ran, fresh))
     );
-  if (!flag) {
-    return NotebookActions.runCells(panel.content, cells, panel.sessionContext);
-  }
-  for (const cell of cells) {
-    const done = wanted.has(cell.model.id)
+  let asks = ways.ask;
+  for (const [index, cell] of cells.entries()) {
+    const flag = wanted.has(cell.model.id) ? ways.flag : '';
+    if (asks && !flag && isDurable(cell)) {
+      const more = cells.slice(index + 1).some(isDurable);
+      const answer = await replayOrAsk(panel, cell, ahead => asks?.(cell, ahead, more) ?? 'no');
+      if (answer === 'done') {
+        ways.ran.add(panel, cell.model.id);
+        continue;
+      }
+      if (answer === 'no') {
+        return { how: 'no', cell, message: '' };
+      }
+      if (answer === 'failed') {
+        return stoppedAt(panel, cell, ways.words);
+      }
+      asks = answer === 'all' ? null : asks;
+    }
+    const done = flag
       ? await runWith(panel, cell, flag)
       : await NotebookActions.runCells(panel.content, [cell], panel.sessionContext);
     if (!done) {
-      return false;
+      return stoppedAt(panel, cell, ways.words);
     }
   }
-  return true;
+  return { how: 'done', cell: null, message: '' };
+}
+
+/** Whether running it may execute steps: it is durable, and its first line does not say otherwise. */
+function isDurable(cell: CodeCell): boolean {
+  const header = findHeader(cell.model.sharedModel.getSource());
+  return header !== null && !hasFlag(header, '--off') && !hasFlag(header, '--plan');
+}
+
+/** The errors by which a cell asks a person. */
+const QUESTIONS = ['InDoubtError', 'ValueNotStored', 'DecisionNeeded'];
+const REPLAY_ONLY = 'ReplayOnlyError';
+
+/**
+ * Replay a durable cell, and ask at the first step that is not in the log.
+ *
+ * @returns `done`: nothing was missing; `failed`: it ended by another error; else what the person said
+ */
+async function replayOrAsk(
+  panel: NotebookPanel,
+  cell: CodeCell,
+  ask: (ahead: IAhead | null) => Promise<'yes' | 'all' | 'no'> | 'no'
+): Promise<'done' | 'failed' | 'yes' | 'all' | 'no'> {
+  const header = findHeader(cell.model.sharedModel.getSource());
+  if (header && (hasFlag(header, '--fresh') || hasFlag(header, '--from'))) {
+    return ask(null);
+  }
+  if (await runWith(panel, cell, '--replay-only')) {
+    return 'done';
+  }
+  if (errorOf(cell)?.name !== REPLAY_ONLY) {
+    return 'failed';
+  }
+  // It did not fail: it came to where it would spend. What came back stays in sight.
+  const kept = cell.model.outputs.toJSON().filter(each => each.output_type !== 'error');
+  cell.model.outputs.fromJSON(kept);
+  const kernel = panel.sessionContext.session?.kernel;
+  const ahead = kernel ? await askAhead(kernel) : null;
+  // Where the cell will ask a person, it executes nothing either: let it say what it asks.
+  return ahead?.asks ? 'yes' : ask(ahead);
+}
+
+/** The error that stands below a cell. */
+function errorOf(cell: CodeCell): { name: string; value: string } | null {
+  const outputs = cell.model.outputs.toJSON();
+  for (let i = outputs.length - 1; i >= 0; i--) {
+    const output = outputs[i];
+    if (output?.output_type === 'error') {
+      return { name: String(output['ename']), value: String(output['evalue']) };
+    }
+  }
+  return null;
+}
+
+function stoppedAt(panel: NotebookPanel, cell: CodeCell, words: IWords): IEnd {
+  const error = errorOf(cell);
+  const name = cellName(panel, cell.model.id, words);
+  const message =
+    error && QUESTIONS.includes(error.name)
+      ? words.__('%1 waits for you: it asks what becomes of a step. The cells after it were not run.', name)
+      : words.__(
+          '%1 did not come to its end%2. The cells after it were not run.',
+          name,
+          error ? ` (${error.name})` : ''
+        );
+  return { how: 'stopped', cell, message };
 }
 
 /** Whether the kernel has run nothing yet: then no cell ran in it, whatever number stands beside it. */
@@ -152,15 +239,27 @@ function hasRun(panel: NotebookPanel, cell: CodeCell, ran: Ran, fresh: boolean):
  */
 export async function runWith(panel: NotebookPanel, cell: CodeCell, flag: string): Promise<boolean> {
   await panel.sessionContext.ready;
-  const code = withFlag(cell.model.sharedModel.getSource(), flag);
-  cell.model.sharedModel.transact(() => {
-    cell.model.clearExecution();
-  });
-  const reply = await OutputArea.execute(code, cell.outputArea, panel.sessionContext, {
-    cellId: cell.model.id
-  });
-  if (reply) {
-    cell.model.executionCount = reply.content.execution_count;
+  const { model } = cell;
+  const code = withFlag(model.sharedModel.getSource(), flag);
+  model.sharedModel.transact(() => {
+    model.clearExecution();
+    cell.outputHidden = false;
+  }, false);
+  model.executionState = 'running';
+  model.trusted = true;
+  try {
+    const reply = await OutputArea.execute(code, cell.outputArea, panel.sessionContext, { cellId: model.id });
+    if (reply) {
+      model.executionCount = reply.content.execution_count;
+    }
+    return reply?.content.status === 'ok';
+  } catch (reason) {
+    // The kernel is gone: whoever watches it says so.
+    console.warn('jupyter_durable: the cell was not run to its end.', reason);
+    return false;
+  } finally {
+    if (!cell.isDisposed) {
+      model.executionState = 'idle';
+    }
   }
-  return reply?.content.status === 'ok';
 }

@@ -259,6 +259,7 @@ export interface IAbout {
   log: string;
   exists: boolean;
   configured: boolean;
+  elsewhere: boolean;
   user: string;
   hints: string;
 }

@@ -7,6 +7,7 @@
 import type { IDisposable } from '@lumino/disposable';
 import { type ISignal, Signal } from '@lumino/signaling';
 import { Api } from './api';
+import { BEGINNING, type ILook, type IPlace, Places, WHOLE } from './look';
 import { emptyHistory, type IHistory, merge, position } from './model';
 import type { IAbout, IHint, IRunDetail, IRunItem, IRuns } from './shapes';
 import { type ITransport, RequestError } from './transport';
@@ -34,6 +35,8 @@ export class Store implements IDisposable {
 
   phase: Phase = 'idle';
   problem = '';
+  /** Whether somebody answered, and did not say what was asked. */
+  refused = false;
   api: Api | null = null;
   about: IAbout | null = null;
   runs: IRuns | null = null;
@@ -47,6 +50,8 @@ export class Store implements IDisposable {
   whole = false;
   /** Number of the chosen step. */
   step: number | null = null;
+  /** What is shown of the tree. */
+  look: ILook = WHOLE;
   /** Milliseconds between two questions while a run is running. */
   interval = 2000;
 
@@ -60,6 +65,8 @@ export class Store implements IDisposable {
 
   /** Whether the runs of other notebooks are listed too. */
   others = false;
+  /** Id of the run to show until a person chooses; empty: the one that ran last. */
+  wish = '';
 
   /** The runs to choose from: those of this notebook, unless somebody asked for all of the log. */
   get listed(): IRunItem[] {
@@ -80,12 +87,43 @@ export class Store implements IDisposable {
     if (path === (this.api?.notebook ?? null)) {
       return;
     }
+    if (this.api) {
+      this.places.keep(this.api.notebook, this.place);
+    }
+    const place = path === null ? BEGINNING : this.places.of(path);
     this.api = path === null ? null : new Api(this.transport, path);
     this.about = this.runs = null;
     this.phase = path === null ? 'idle' : 'loading';
-    this.picked = this.others = false;
-    this.show('', '');
+    this.picked = place.picked;
+    this.others = place.others;
+    this.show(place.run, place.branch);
+    this.step = place.step;
+    this.look = place.look;
+    this.emit();
     void this.refresh();
+  }
+
+  /** A notebook was renamed or moved: what was chosen in it stays chosen. */
+  moved(before: string, after: string): void {
+    const shown = this.api?.notebook === before;
+    if (shown) {
+      this.setNotebook(null);
+    }
+    this.places.move(before, after);
+    if (shown) {
+      this.setNotebook(after);
+    }
+  }
+
+  private get place(): IPlace {
+    const { picked, others, run, branch, step, look } = this;
+    return { picked, others, run, branch, step, look };
+  }
+
+  /** Look at the tree in another way. */
+  setLook(change: Partial<ILook>): void {
+    this.look = { ...this.look, ...change };
+    this.emit();
   }
 
   /** Choose a run and, perhaps, a branch of it by its id. */
@@ -100,6 +138,7 @@ export class Store implements IDisposable {
     this.branch = branch;
     this.detail = null;
     this.step = null;
+    this.look = { ...this.look, collapsed: WHOLE.collapsed };
     this.history = emptyHistory();
     this.whole = false;
     this.emit();
@@ -166,9 +205,11 @@ export class Store implements IDisposable {
       this.runs = runs;
       this.phase = 'ready';
       this.problem = '';
+      const wished = runs.runs.find(each => each.run === this.wish);
+      this.others ||= wished?.here === false;
       const chosen = this.listed.find(each => each.run === this.run);
       // The run that ran last comes first. The panel goes along with what is executed until a person chooses.
-      const run = chosen && this.picked ? chosen.run : (this.listed[0]?.run ?? '');
+      const run = chosen && this.picked ? chosen.run : ((wished ?? this.listed[0])?.run ?? '');
       if (run !== this.run) {
         this.show(run, '');
       }
@@ -214,6 +255,7 @@ export class Store implements IDisposable {
   private fail(reason: unknown): void {
     const missing = reason instanceof RequestError && reason.missing;
     this.phase = missing ? 'missing' : 'error';
+    this.refused = reason instanceof RequestError && reason.status > 0;
     this.problem = reason instanceof Error ? reason.message : String(reason);
     if (!missing) {
       // The server may be back in a moment; what was shown stays in sight until then.
@@ -246,6 +288,7 @@ export class Store implements IDisposable {
   private readonly hints: IDisposable;
   private readonly _changed = new Signal<this, void>(this);
   private picked = false;
+  private readonly places = new Places();
   private asking: Promise<void> | null = null;
   private again = false;
   private hinted: ReturnType<typeof setTimeout> | undefined;

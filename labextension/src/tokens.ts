@@ -17,7 +17,8 @@ export const CommandIDs = {
   from: 'jupyter-durable:run-from',
   history: 'jupyter-durable:show-history',
   reveal: 'jupyter-durable:reveal',
-  copy: 'jupyter-durable:copy-step'
+  copy: 'jupyter-durable:copy-step',
+  waiting: 'jupyter-durable:show-waiting'
 } as const;
 
 /** The views that open beside the notebook. */

@@ -88,6 +88,12 @@ class Lab:
             arg=index,
         )
 
+    def asked(self, title: str) -> Any:
+        """The dialog that asks something, once it is there."""
+        dialog = self.page.get_by_role("dialog").filter(has_text=title)
+        dialog.wait_for()
+        return dialog
+
     def lines(self) -> list[str]:
         """The lines of the tree that are on the page, top to bottom, as they are read aloud."""
         found = self.panel.locator("[role=treeitem]").evaluate_all(
@@ -104,3 +110,18 @@ class Lab:
             selector,
         )
         return [json.dumps(each, indent=1) for each in found]
+
+    def listen(self) -> None:
+        """Keep every sentence that is said aloud from now on."""
+        self.page.evaluate(
+            "() => { window.said = []; const node = document.querySelector('.jp-Durable-live');"
+            " new MutationObserver(() => window.said.push(node.textContent)).observe(node, {childList: true}); }"
+        )
+
+    def said(self) -> list[str]:
+        """What was said aloud, each time that something was."""
+        return list(self.page.evaluate("() => window.said"))
+
+    def menu(self, label: str) -> Any:
+        """An entry of the menu that is open."""
+        return self.page.locator(".lm-Menu .lm-Menu-item:not(.lm-mod-hidden) .lm-Menu-itemLabel", has_text=label)

@@ -80,18 +80,23 @@ def test_after_a_reload_resume_asks_before_it_spends(jupyter: Jupyter, page: Any
     page.reload()
     lab.ready()
     lab.show()
-    lab.panel.get_by_role("button", name="Resume").click()
-    dialog = page.get_by_role("dialog").filter(has_text="Resume durable cells?")
-    dialog.wait_for()
-    assert "model calls among them are billed" in dialog.inner_text()
-    page.screenshot(path=str(pictures / "resume.png"))
     paid = len(endpoint.bill.requests())
-    dialog.get_by_role("button", name="Cancel").click()
+    lab.panel.get_by_role("button", name="Resume", exact=True).click()
+    dialog = lab.asked("review: execute new steps?")
+    assert "1 step came back from the log. Nothing was executed and nothing was paid so far." in dialog.inner_text()
+    page.screenshot(path=str(pictures / "resume.png"))
+    dialog.get_by_role("button", name="No", exact=True).click()
     dialog.wait_for(state="detached")
     assert len(endpoint.bill.requests()) == paid
+    # It is no failure: no traceback, and the run says that it can be resumed.
+    outputs = page.locator(".jp-OutputArea").all_inner_texts()
+    assert "1 replayed" in " ".join(outputs)
+    assert "Error" not in " ".join(outputs)
+    lab.panel.locator(".jp-Durable-summary", has_text="to be resumed").wait_for()
+    page.screenshot(path=str(pictures / "resume declined.png"))
 
-    lab.panel.get_by_role("button", name="Resume").click()
-    dialog.get_by_role("button", name="Resume").click()
+    lab.panel.get_by_role("button", name="Resume", exact=True).click()
+    dialog.get_by_role("button", name="Yes, go on").click()
     lab.panel.locator(".jp-Durable-summary", has_text="1 replayed, 1 new").wait_for()
     assert len(endpoint.bill.requests()) == paid + 1
 
@@ -112,6 +117,9 @@ def test_start_fresh_after_a_death_pays_for_everything_on_a_branch_of_its_own(
     notice = page.locator(".Toastify__toast", has_text="The kernel died")
     endpoint.bill.release()
     notice.get_by_role("button", name="Start fresh").click()
+    dialog = lab.asked("Start fresh?")
+    assert "executed again" in dialog.inner_text()
+    dialog.get_by_role("button", name="Yes, run again").click()
 
     lab.panel.get_by_label("Branch").wait_for()
     lab.panel.locator(".jp-Durable-summary", has_text="completed").wait_for()

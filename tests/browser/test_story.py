@@ -52,6 +52,11 @@ def test_a_kernel_is_killed_and_resumed_from_the_panel_and_nothing_is_paid_twice
 
     endpoint.bill.release()
     notice.get_by_role("button", name="Resume").click()
+    dialog = lab.asked("execute new steps?")
+    assert "3 steps came back from the log." in dialog.inner_text()
+    assert "chat.completions (model call, gpt-4o-mini, in doubt, at most " in dialog.inner_text()
+    assert len(endpoint.bill.requests()) == paid, "nothing is bought before a person has said yes"
+    dialog.get_by_role("button", name="Yes, go on").click()
     lab.panel.locator(".jp-Durable-summary", has_text="completed").wait_for(timeout=60_000)
     assert len(endpoint.bill.requests()) == paid + 2, "the one that was cut, and the one after it"
     lab.panel.locator(".jp-Durable-summary", has_text="3 replayed, 3 new").wait_for()

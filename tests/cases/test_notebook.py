@@ -7,9 +7,13 @@ import os
 import shutil
 import subprocess
 import sys
+import time
 
 import pytest
 
+from jupyter_durable.log import open_log, renames
+from jupyter_durable.notebooks import Renamed
+from jupyter_durable.server.renaming import tell
 from tests.cases.conftest import refused
 
 PLAN = """
@@ -61,6 +65,53 @@ def test_g26_renamed_while_the_kernel_lives(case):
 
     assert "2 replayed" in before.summary
     assert "2 replayed" in after.summary
+    assert case.effects.tags() == ["plan", "act"]
+
+
+def test_g26_renamed_while_the_kernel_lives_and_the_server_tells_it(case):
+    """The run is one of the notebook's new name from then on; a notebook under the old name has runs of its own."""
+    path = case.folder / "plan.ipynb"
+    case.open(PLAN, JPY_SESSION_NAME=write(path, {"aaaa0001": CELL}))
+    (case.folder / "go").touch()
+    case.kernel.ok(CELL, "aaaa0001")
+    renamed = path.rename(case.folder / "plan-v2.ipynb")
+    renames.add(case.durable, Renamed(at=time.time(), before=str(path), after=str(renamed)))
+    tell(case.kernel.connection, path, renamed)
+    write(path, {"aaaa0001": CELL})
+
+    ran = case.kernel.ok(CELL, "aaaa0001")
+
+    assert "2 replayed" in ran.summary
+    assert "it was plan.ipynb before" in ran.summary
+    newest = max(open_log(str(case.durable)).executions(), key=lambda each: each.started)
+    assert newest.header.path == str(renamed)
+    taken = case.rerun(CELL, "aaaa0001", JPY_SESSION_NAME=str(path))
+    assert "2 new" in taken.summary
+    assert case.effects.tags() == ["plan", "act"] * 2
+
+
+def test_g26_moved_to_another_folder_while_the_kernel_lives_and_after_it(case):
+    """The log stays where it is; nothing is paid for again, and the cell says where its history lies."""
+    path = case.folder / "plan.ipynb"
+    case.open(PLAN, JPY_SESSION_NAME=write(path, {"aaaa0001": CELL}))
+    (case.folder / "go").touch()
+    case.kernel.ok(CELL, "aaaa0001")
+    (case.folder / "archive").mkdir()
+    moved = path.rename(case.folder / "archive" / "plan.ipynb")
+    renames.add(case.durable, Renamed(at=time.time(), before=str(path), after=str(moved)))
+    open_log(str(moved.parent / ".durable"))
+    renames.set_elsewhere(moved, case.durable)
+    tell(case.kernel.connection, path, moved)
+
+    alive = case.kernel.ok(CELL, "aaaa0001")
+    after = case.rerun(CELL, "aaaa0001", JPY_SESSION_NAME=str(moved))
+    case.durable.rename(case.folder / "away")
+    lost = case.kernel.run(CELL, "aaaa0001")
+
+    assert "2 replayed" in alive.summary
+    assert f"its log is still {case.durable}" in alive.summary
+    assert "2 replayed" in after.summary
+    refused(lost, "LogUnusable", "its history stayed in", "Put that folder back")
     assert case.effects.tags() == ["plan", "act"]
 
 

@@ -119,6 +119,11 @@ class Kernel:
         self.start()
 
     @property
+    def connection(self) -> Path:
+        """The connection file."""
+        return Path(self.manager.connection_file)
+
+    @property
     def pid(self) -> int:
         """The process."""
         pid: int = self.manager.provisioner.pid

@@ -12,7 +12,6 @@ from jupyter_durable.kernel.identity import (
     CellFacts,
     NotebookFacts,
     _own_session,
-    find_notebook,
     other_owner,
     run_name,
 )
@@ -27,41 +26,6 @@ def header(notebook="", path="", name="", cell="", code="c0"):
 
 def cell(cell_id="", name="", code="c0", handle=""):
     return CellFacts(cell_id, handle, name, code)
-
-
-# Notebooks ----------------------------------------------------------------------------------------------------------
-
-
-def test_a_notebook_is_known_by_its_path():
-    known = [header("n1", "/a.ipynb", cell="x"), header("n2", "/b.ipynb", cell="x")]
-
-    assert find_notebook("/a.ipynb", cell("new"), [], known, lambda path: True) == ("n1", "")
-
-
-def test_a_renamed_notebook_is_found_by_a_cell_that_it_still_has():
-    known = [header("n1", "/a.ipynb", cell="x")]
-
-    assert find_notebook("/b.ipynb", cell("x"), [], known, lambda path: False) == ("n1", "/a.ipynb")
-    assert find_notebook("/b.ipynb", cell("new"), ["x"], known, lambda path: False) == ("n1", "/a.ipynb")
-
-
-def test_a_renamed_notebook_is_found_by_a_named_run_with_the_same_code():
-    known = [header("n1", "/a.ipynb", name="report", code="c1")]
-
-    assert find_notebook("/b.ipynb", cell("", "report", "c1"), [], known, lambda p: False) == ("n1", "/a.ipynb")
-    assert find_notebook("/b.ipynb", cell("", "report", "c2"), [], known, lambda p: False) == ("", "")
-
-
-def test_a_copy_is_a_notebook_of_its_own_while_the_original_is_there():
-    known = [header("n1", "/a.ipynb", cell="x")]
-
-    assert find_notebook("/copy.ipynb", cell("x"), ["x"], known, lambda path: path == "/a.ipynb") == ("", "")
-
-
-def test_a_path_belongs_to_the_notebook_that_was_there_last():
-    known = [header("n1", "/a.ipynb", cell="x"), header("n1", "/b.ipynb", cell="x")]
-
-    assert find_notebook("/a.ipynb", cell("z"), [], known, lambda path: True) == ("", "")
 
 
 # Runs ---------------------------------------------------------------------------------------------------------------

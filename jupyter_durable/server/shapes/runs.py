@@ -20,7 +20,9 @@ class About(Shape, frozen=True, kw_only=True):
     exists: bool
     """Whether there is a log yet. Where there is none, listings are empty."""
     configured: bool
-    """Whether ``JUPYTER_DURABLE_LOG`` names it; else it is the folder's own ``.durable``."""
+    """Whether ``JUPYTER_DURABLE_LOG`` names it; else it is the folder's own ``.durable``, or see `elsewhere`."""
+    elsewhere: bool
+    """Whether it is the log of another folder: the notebook was moved from there, and its history has stayed."""
     user: str
     """Name of the user who asks, as decisions are signed."""
     hints: str

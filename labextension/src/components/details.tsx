@@ -7,6 +7,7 @@ import type { IAttemptView, IStepDetail } from '../shapes';
 import type { Store } from '../store';
 import { Conversation } from './conversation';
 import { kindWord } from './steps';
+import { Decide, Settle } from './settle';
 import { ErrorBox, Outputs, Value } from './values';
 import { Button, State, useAnswer, useWords } from './words';
 
@@ -29,6 +30,12 @@ export function Details({ store, actions, number }: IDetailsProps): JSX.Element 
   const source = sourceOf(row, store.history);
   const status = statusOf(row, store.history);
   const used = usageText(row, words);
+  const { item } = store;
+  const isAsked =
+    item?.waits?.kind === 'decide' &&
+    item.waits.branch === shown &&
+    item.waits.steps.some(step => step.number === number);
+  const asked = isAsked ? item : null;
   return (
     <section className="jp-Durable-details" aria-label={words.__('Step %1', row.label)}>
       <header>
@@ -48,27 +55,29 @@ export function Details({ store, actions, number }: IDetailsProps): JSX.Element 
       <p>{sourceText(row, source, words)}</p>
       {row.why && source !== 'live' && <p>{words.__('When it was recorded: %1', row.why)}</p>}
       <div className="jp-Durable-buttons">
-        <Button onClick={() => actions.reveal(row.cell, row.line)}>{words.__('Show cell')}</Button>
-        <Button onClick={() => actions.runFrom(run, number)}>{words.__('Run from here')}</Button>
-        <Button onClick={() => actions.copy(codeOf(store, number))}>{words.__('Copy as code')}</Button>
+        {actions.reveal && (
+          <Button onClick={() => actions.reveal?.(row.cell, row.line)}>{words.__('Show cell')}</Button>
+        )}
+        {actions.runFrom && (
+          <Button onClick={() => actions.runFrom?.(run, number)}>{words.__('Run from here')}</Button>
+        )}
+        {actions.copyStep && <Button onClick={actions.copyStep}>{words.__('Copy as code')}</Button>}
       </div>
       {problem && <div className="jp-Durable-error">{problem}</div>}
-      {(status === 'in_doubt' || status === 'not_stored') && <Settle store={store} number={number} />}
+      <Settle
+        key={`settle ${run}/${shown}/${number}`}
+        store={store}
+        actions={actions}
+        row={row}
+        status={status}
+        salvage={detail?.not_stored?.salvage !== null && detail?.not_stored?.salvage !== undefined}
+      />
+      {asked && (
+        <Decide key={`decide ${number}`} store={store} actions={actions} run={asked} step={row.name} />
+      )}
       {detail ? <Parts detail={detail} /> : !problem && <p>{words.__('Loading …')}</p>}
     </section>
   );
-}
-
-/** Python that asks the log for the step; the value itself stays where it is. */
-export function codeOf(store: Store, number: number): string {
-  const run = store.run.replace(/'/g, "''");
-  return [
-    'from jupyter_durable import connect',
-    '',
-    'with connect() as log:',
-    `    step = log.sql("SELECT * FROM steps WHERE run = '${run}' AND number = ${number}").df()`,
-    'step'
-  ].join('\n');
 }
 
 function Parts({ detail }: { detail: IStepDetail }): JSX.Element {
@@ -167,33 +176,5 @@ function Attempt({ attempt }: { attempt: IAttemptView }): JSX.Element {
       {attempt.retry_in > 0 && ` · ${words.__('again after %1', duration(attempt.retry_in))}`}
       {attempt.error && <ErrorBox error={attempt.error} />}
     </li>
-  );
-}
-
-/** What a person says about a step whose end is not known, or whose value was not stored. */
-function Settle({ store, number }: { store: Store; number: number }): JSX.Element {
-  const words = useWords();
-  const [said, setSaid] = React.useState('');
-  const settle = (choice: 'rerun' | 'fail'): void => {
-    const question = { run: store.run, step: number, choice, value: null, branch: store.shown };
-    store.api?.settle(question).then(
-      done => {
-        setSaid(done.message);
-        void store.refresh();
-      },
-      reason => setSaid(reason instanceof Error ? reason.message : String(reason))
-    );
-  };
-  return (
-    <div className="jp-Durable-settle">
-      <p>
-        {words.__('Nobody knows how it ended. If its effect must not happen twice, look before you decide.')}
-      </p>
-      <div className="jp-Durable-buttons">
-        <Button onClick={() => settle('rerun')}>{words.__('Run it again')}</Button>
-        <Button onClick={() => settle('fail')}>{words.__('It failed')}</Button>
-      </div>
-      {said && <p role="status">{said}</p>}
-    </div>
   );
 }

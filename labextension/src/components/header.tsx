@@ -1,11 +1,13 @@
 /** Top of the panel: which run and branch, how it stands, what it cost, what can be done. */
 import * as React from 'react';
 import { type IActions } from '../actions';
-import { count, isUnfinished, money, moment, runState, spentText } from '../format';
+import { count, isUnfinished, itemState, money, moment, runState, spentText } from '../format';
 import { sums } from '../model';
 import type { IRunItem } from '../shapes';
 import type { Store } from '../store';
 import { VIEWS } from '../tokens';
+import { Decide } from './settle';
+import { goTo } from './waiting';
 import { Button, State, useWords } from './words';
 
 interface IHeadProps {
@@ -25,7 +27,7 @@ export function Pickers({ store }: { store: Store }): JSX.Element {
       >
         {store.listed.map(run => (
           <option key={run.run} value={run.run}>
-            {[run.name, runState(run.status, words).word].join(' · ')}
+            {[run.name, itemState(run, words).word].join(' · ')}
           </option>
         ))}
       </select>
@@ -54,8 +56,10 @@ export function Head({ store, actions }: IHeadProps): JSX.Element {
   const sum = React.useMemo(() => sums(store.history), [store.history.version, store.history.rows]);
   const branch = store.detail?.branches.find(each => each.branch === store.shown);
   const status = branch?.status ?? item?.status;
-  const again = store.listed.filter(isUnfinished);
-  const state = status && runState(status, words);
+  // Without buttons it is only said, of whatever notebook.
+  const again = store.listed.filter(run => (run.here || !actions.resume) && isUnfinished(run));
+  const newest = item !== null && store.shown === item.branch;
+  const state = newest ? itemState(item, words) : status && runState(status, words);
   const counts = [
     sum.replayed > 0 && words.__('%1 replayed', sum.replayed),
     sum.live > 0 && words.__('%1 new', sum.live),
@@ -70,10 +74,9 @@ export function Head({ store, actions }: IHeadProps): JSX.Element {
         {counts.length > 0 && <span>{counts.join(', ')}</span>}
         {totals && <Spent store={store} />}
       </div>
-      <Live item={item} sum={sum.steps} />
       <div className="jp-Durable-buttons">
-        {again.length > 0 && (
-          <Button accept onClick={actions.resume}>
+        {again.length > 0 && actions.resume && (
+          <Button accept onClick={() => actions.resume?.()}>
             {words.__('Resume')}
           </Button>
         )}
@@ -83,10 +86,17 @@ export function Head({ store, actions }: IHeadProps): JSX.Element {
           </Button>
         ))}
       </div>
-      {item?.error && status !== 'running' && status !== 'completed' && !store.branch && (
+      {item?.waits?.kind === 'settle' && <Asked store={store} actions={actions} run={item} />}
+      {item && <Decide key={item.run} store={store} actions={actions} run={item} />}
+      {item?.error && newest && (item.status === 'failed' || item.waits?.kind === 'read') && (
         <div className="jp-Durable-error">
           <strong>{item.error.type}</strong>
           <div>{item.error.message}</div>
+        </div>
+      )}
+      {again.length > 0 && !actions.resume && (
+        <div className="jp-Durable-banner" role="note">
+          {words.__('To resume a run, run its cell again: finished steps come back from the log.')}
         </div>
       )}
       <Banners store={store} />
@@ -127,21 +137,20 @@ function Spent({ store }: { store: Store }): JSX.Element | null {
   );
 }
 
-/** Says aloud how the run stands, when that changes: not each step, or nobody could listen to anything else. */
-function Live({ item, sum }: { item: IRunItem | null; sum: number }): JSX.Element {
+/** Steps that a person must say something about: where they are. The form is at the step. */
+function Asked({ store, actions, run }: IHeadProps & { run: IRunItem }): JSX.Element {
   const words = useWords();
-  const said = React.useRef('');
-  const status = item?.status ?? '';
-  const text = React.useMemo(() => {
-    if (!item) {
-      return '';
-    }
-    said.current = words.__('Run %1: %2', item.name, runState(item.status, words).word);
-    return said.current;
-  }, [item?.run, status]);
+  const steps = run.waits?.steps ?? [];
   return (
-    <div className="jp-Durable-live" role="status" aria-live="polite" data-steps={sum}>
-      {text}
+    <div className="jp-Durable-settle">
+      <p>
+        <strong>{words._n('%1 step waits for you', '%1 steps wait for you', steps.length)}</strong>
+        {': '}
+        {steps.map(step => step.label).join(', ')}
+      </p>
+      <div className="jp-Durable-buttons">
+        <Button onClick={() => goTo(store, actions, run)}>{words.__('Say what happened')}</Button>
+      </div>
     </div>
   );
 }
@@ -150,7 +159,8 @@ function Banners({ store }: { store: Store }): JSX.Element {
   const words = useWords();
   const page = store.history.page;
   const left = store.runs?.unreadable ?? [];
-  const other = store.listed.length > 0 && !store.listed.some(run => run.here);
+  // Without a notebook nobody knows whose they are.
+  const other = !!store.api?.notebook && store.listed.length > 0 && !store.listed.some(run => run.here);
   return (
     <>
       {page?.untrusted && (
@@ -168,6 +178,11 @@ function Banners({ store }: { store: Store }): JSX.Element {
           {text}
         </div>
       ))}
+      {store.about?.elsewhere && (
+        <div className="jp-Durable-banner" role="note">
+          {words.__('This notebook was moved here; its history has stayed in %1', store.about.log)}
+        </div>
+      )}
       {other && (
         <div className="jp-Durable-banner" role="note">
           {words.__('These runs are of other notebooks that use the same log.')}
@@ -180,7 +195,9 @@ function Banners({ store }: { store: Store }): JSX.Element {
       ))}
       {store.phase === 'error' && store.runs && (
         <div className="jp-Durable-banner jp-mod-warn" role="alert">
-          {words.__('The server does not answer; what is shown may be old. %1', store.problem)}
+          {store.refused
+            ? words.__('The last question was refused; what is shown may be old. %1', store.problem)
+            : words.__('The server does not answer; what is shown may be old. %1', store.problem)}
         </div>
       )}
       {store.item && store.item.ended !== null && store.item.status !== 'completed' && (

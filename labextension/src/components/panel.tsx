@@ -4,6 +4,7 @@ import type { IActions } from '../actions';
 import type { Store } from '../store';
 import { Head } from './header';
 import { Steps } from './steps';
+import { Waiting } from './waiting';
 import { Button, Face, useWords } from './words';
 
 // What is typed, in every language.
@@ -20,6 +21,7 @@ interface IPanelProps {
 export function Panel(props: IPanelProps): JSX.Element {
   return (
     <FaceOr store={props.store}>
+      <Waiting store={props.store} actions={props.actions} />
       <Head store={props.store} actions={props.actions} />
       <Steps {...props} />
     </FaceOr>

@@ -15,6 +15,7 @@ import type { StepStatus } from '../shapes';
 import type { IActions } from '../actions';
 import type { Store } from '../store';
 import { Details } from './details';
+import type { Only } from '../look';
 import { Tree } from './tree';
 import { Face, State, useWords } from './words';
 
@@ -24,9 +25,6 @@ interface IStepsProps {
   /** How a cell is called, such as `Cell [3]`. */
   cellName: (cell: string) => string;
 }
-
-/** The quick choices of the filter, beside free text. */
-type Only = 'all' | 'live' | 'failed' | 'doubt' | 'running' | 'model';
 
 function filterOf(text: string, only: Only): IFilter {
   const statuses: Partial<Record<Only, StepStatus[]>> = {
@@ -45,9 +43,7 @@ function filterOf(text: string, only: Only): IFilter {
 
 export function Steps({ store, actions, cellName }: IStepsProps): JSX.Element {
   const words = useWords();
-  const [text, setText] = React.useState('');
-  const [only, setOnly] = React.useState<Only>('all');
-  const [collapsed, setCollapsed] = React.useState<ReadonlySet<string>>(new Set());
+  const { text, only, collapsed } = store.look;
   const search = React.useRef<HTMLInputElement>(null);
   const history = store.history;
   const filter = React.useMemo(() => filterOf(text, only), [text, only]);
@@ -62,7 +58,7 @@ export function Steps({ store, actions, cellName }: IStepsProps): JSX.Element {
     } else {
       next.add(line.key);
     }
-    setCollapsed(next);
+    store.setLook({ collapsed: next });
   };
   const chosen = store.step === null ? null : `s${store.step}`;
   const hits = lines.filter(line => line.row && !line.faint).length;
@@ -77,18 +73,18 @@ export function Steps({ store, actions, cellName }: IStepsProps): JSX.Element {
           placeholder={words.__('Filter steps')}
           aria-label={words.__('Filter steps by name, model, reason or error')}
           value={text}
-          onChange={event => setText(event.target.value)}
+          onChange={event => store.setLook({ text: event.target.value })}
           onKeyDown={event => {
             if (event.key === 'Escape' && text) {
               event.stopPropagation();
-              setText('');
+              store.setLook({ text: '' });
             }
           }}
         />
         <select
           aria-label={words.__('Show only')}
           value={only}
-          onChange={event => setOnly(event.target.value as Only)}
+          onChange={event => store.setLook({ only: event.target.value as Only })}
         >
           <option value="all">{words.__('all')}</option>
           <option value="live">{words.__('new this run')}</option>
@@ -109,13 +105,14 @@ export function Steps({ store, actions, cellName }: IStepsProps): JSX.Element {
           name={line => lineName(line, history, words, cellName)}
           onSelect={line => {
             store.chooseStep(line.row?.number ?? null);
-            actions.reveal(line.cell, line.row?.line ?? 0);
+            actions.reveal?.(line.cell, line.row?.line ?? 0);
           }}
+          onChoose={line => store.chooseStep(line.row?.number ?? null)}
           onOpen={line => {
             if (line.row) {
               store.chooseStep(line.row.number);
             } else {
-              actions.reveal(line.cell, 0);
+              actions.reveal?.(line.cell, 0);
             }
           }}
           onToggle={toggle}
@@ -159,17 +156,18 @@ function Line({ line, history, cellName }: ILineProps): JSX.Element {
   if (!row) {
     return (
       <>
-        <span className="jp-Durable-label">{cellName(line.cell)}</span>
+        <span className="jp-Durable-label">{cellName(line.cell)}</span>{' '}
         <span className="jp-Durable-meta">{words._n('%1 step', '%1 steps', line.below)}</span>
       </>
     );
   }
   return (
     <>
-      {row.kind !== 'step' && <span className="jp-Durable-kind">{kindWord(row.kind, words)}</span>}
-      <span className="jp-Durable-label">{row.label}</span>
-      <State state={stepState(statusOf(row, history), sourceOf(row, history), words)} />
-      <span className="jp-Durable-meta">{duration(row.seconds)}</span>
+      {/* In the order of the name that is read aloud, and with spaces, or the words of both are others. */}
+      <span className="jp-Durable-label">{row.label}</span>{' '}
+      {row.kind !== 'step' && <span className="jp-Durable-kind">{kindWord(row.kind, words)}</span>}{' '}
+      <State state={stepState(statusOf(row, history), sourceOf(row, history), words)} />{' '}
+      <span className="jp-Durable-meta">{duration(row.seconds)}</span>{' '}
       <span className="jp-Durable-meta jp-mod-used">{usageText(row, words)}</span>
     </>
   );

@@ -16,6 +16,8 @@ interface ITreeProps {
   /** What is read aloud for a line. */
   name: (line: ILine) => string;
   onSelect: (line: ILine) => void;
+  /** The menu of a line is about to open: it speaks of the chosen step. */
+  onChoose: (line: ILine) => void;
   /** Enter, or a second click: show more of it. */
   onOpen: (line: ILine) => void;
   onToggle: (line: ILine, expanded: boolean) => void;
@@ -44,6 +46,19 @@ export function Tree(props: ITreeProps): JSX.Element {
     }
     return () => observer.disconnect();
   }, [measure]);
+
+  // Chosen from elsewhere (what waits, a bar of the timeline): show it, as soon as its line is there.
+  const chosen = selected === null ? -1 : lines.findIndex(line => line.key === selected);
+  const there = chosen >= 0;
+  React.useLayoutEffect(() => {
+    const element = box.current;
+    if (element && there && selected !== focus) {
+      setFocus(selected);
+      element.scrollTop = scrollTo(chosen, element.scrollTop, element.clientHeight, ROW);
+      measure();
+    }
+    // Whoever scrolls away or moves the focus afterwards is left alone.
+  }, [selected, there]);
 
   const found = lines.findIndex(line => line.key === (focus ?? selected));
   const active = found < 0 ? 0 : found;
@@ -84,6 +99,12 @@ export function Tree(props: ITreeProps): JSX.Element {
       return;
     }
     const line = lines[active];
+    if (event.key === 'ContextMenu' || (event.shiftKey && event.key === 'F10')) {
+      event.preventDefault();
+      event.stopPropagation();
+      openMenu(event.target as HTMLElement);
+      return;
+    }
     const page = Math.max(1, Math.floor(place.height / ROW) - 1);
     const moves: Record<string, () => void> = {
       ArrowDown: () => go(Math.min(active + 1, lines.length - 1)),
@@ -148,7 +169,14 @@ export function Tree(props: ITreeProps): JSX.Element {
                 tabIndex={index === active ? 0 : -1}
                 className={`jp-Durable-line${line.row ? '' : ' jp-mod-cell'}${line.faint ? ' jp-mod-faint' : ''}`}
                 style={{ top: index * ROW, paddingLeft: 4 + (line.level - 1) * 12 }}
+                data-step={line.row?.number}
                 onFocus={() => focus !== line.key && setFocus(line.key)}
+                onContextMenu={() => {
+                  setFocus(line.key);
+                  if (line.row) {
+                    props.onChoose(line);
+                  }
+                }}
                 onClick={() => {
                   setFocus(line.key);
                   if (line.row) {
@@ -177,4 +205,16 @@ export function Tree(props: ITreeProps): JSX.Element {
       </div>
     </div>
   );
+}
+
+/** Open the menu of a line by keyboard, where a mouse would open it: JupyterLab listens to the event of the mouse. */
+function openMenu(target: HTMLElement): void {
+  const box = target.getBoundingClientRect();
+  const event = new MouseEvent('contextmenu', {
+    bubbles: true,
+    cancelable: true,
+    clientX: box.left + 24,
+    clientY: box.bottom - 4
+  });
+  target.dispatchEvent(event);
 }

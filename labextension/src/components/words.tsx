@@ -50,6 +50,8 @@ interface IButtonProps {
   accept?: boolean;
   warn?: boolean;
   disabled?: boolean;
+  /** It opens something, and this says whether that is open. */
+  expanded?: boolean;
 }
 
 export function Button(props: IButtonProps): JSX.Element {
@@ -60,6 +62,7 @@ export function Button(props: IButtonProps): JSX.Element {
       className={`jp-Durable-button jp-mod-styled ${mod}`}
       aria-label={props.label}
       title={props.label}
+      aria-expanded={props.expanded}
       disabled={props.disabled}
       onClick={props.onClick}
     >
