@@ -292,6 +292,8 @@ class About(Struct, frozen=True, kw_only=True):
     """Its number among equal calls."""
     origin: bool = False
     """It is a step of the branch of origin."""
+    kind: str = ""
+    """Of a wait: ``timer``, ``signal`` or ``approval``."""
 
 
 class Outcome(Struct, frozen=True, kw_only=True):

@@ -105,8 +105,8 @@ def _call(frame: Frame, asked: Asked) -> Call:
     if frame.step is not None:
         raise UsageError(
             f"{execution.place_of_run()}, step `{frame.step.name}`: `{asked.word}` cannot be used inside the body of a "
-            f"step: a run that waits may end its cell, and a step that is cut is in doubt. Wait in the cell's own code, "
-            f"or in a plain function, and give the step what you got.",
+            f"step: a run that waits may end its cell, and a step that is cut is in doubt. Wait in the cell's own "
+            f"code, or in a plain function, and give the step what you got.",
             step=frame.step.name, **execution.where,
         )  # fmt: skip
     place, n = placed(frame, asked.name, asked.digest)

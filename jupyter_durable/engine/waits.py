@@ -314,7 +314,9 @@ class Room:
             **execution.where,
             waits=said,
             until=min(moments, default=None),
-            about=tuple(About(step=wait.number, name=wait.call.name, n=wait.call.n) for wait in self.waits),
+            about=tuple(
+                About(step=wait.number, name=wait.call.name, n=wait.call.n, kind=wait.call.kind) for wait in self.waits
+            ),
         )
         execution.sealed = f"it is parked, and waits {'; '.join(said)}."
         execution.parked = parked

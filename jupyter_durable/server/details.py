@@ -161,7 +161,7 @@ class _Parts:
         for _, _, event in self.events:
             if isinstance(event, StepOutput):
                 for item in event.data:
-                    shown = _output(item, left)
+                    shown = output_view(item, left)
                     if shown is None:
                         self.note = self.note or "It wrote more than is shown here."
                         return found
@@ -258,7 +258,13 @@ def _short(body: Any) -> Any:
         return None
 
 
-def _output(item: OutputItem, left: int) -> OutputView | None:
+def output_view(item: OutputItem, left: int) -> OutputView | None:
+    """One piece of output as it is shown; ``None`` if it is larger than what is left.
+
+    Args:
+        item: the output.
+        left: bytes that it may have.
+    """
     data: dict[str, Any] = {}
     if isinstance(item.data, msgspec.Raw):
         if len(bytes(item.data)) > left:
