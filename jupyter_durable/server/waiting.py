@@ -62,6 +62,8 @@ def _kind(outcome: Outcome | None, *, decided: bool) -> tuple[Kind, str]:
     if outcome.error is None or outcome.status == "interrupted":
         return "resume", "It was interrupted. Run the cell again: finished steps come back, and it goes on from there."
     kind = _KINDS.get(outcome.error.type.rpartition(".")[2], "read")
+    if kind == "decide" and "`%durable decide" not in outcome.error.message:
+        kind = "read"  # a decision is no way out of it: `--strict`, for one
     if kind == "resume":
         return kind, "It stopped before it would spend. Run the cell again to go on from there."
     return kind, outcome.error.message

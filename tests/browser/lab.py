@@ -48,7 +48,7 @@ class Lab:
 
     def ready(self) -> None:
         """Wait until the page is there and its kernel answers."""
-        self.page.wait_for_selector(".jp-Notebook .jp-CodeCell", timeout=60_000)
+        self.page.wait_for_selector(f"{IN_FRONT} .jp-CodeCell", timeout=60_000)
         # The mark in the toolbar says `idle` before there is a connection: a cell that is run then is lost.
         self.page.wait_for_function(
             "() => { const kernel = window.jupyterapp?.shell.currentWidget?.sessionContext?.session?.kernel;"
@@ -60,6 +60,12 @@ class Lab:
         self.page.evaluate(
             "([name, args]) => { window.jupyterapp.commands.execute(name, args); }",
             [f"jupyter-durable:{name}", args or {}],
+        )
+
+    def execute(self, command: str, args: dict[str, Any] | None = None) -> None:
+        """Execute a command of JupyterLab, and do not wait for its end, which may come after a dialog."""
+        self.page.evaluate(
+            "([command, args]) => { window.jupyterapp.commands.execute(command, args); }", [command, args or {}]
         )
 
     def show(self) -> None:
@@ -100,6 +106,13 @@ class Lab:
             "all => all.sort((a, b) => a.offsetTop - b.offsetTop).map(each => each.getAttribute('aria-label'))"
         )
         return list(found)
+
+    def dress(self, theme: str) -> None:
+        """Choose a theme, and wait until the page wears it."""
+        self.page.evaluate(
+            "async theme => { await window.jupyterapp.commands.execute('apputils:change-theme', {theme}); }", theme
+        )
+        self.page.wait_for_selector(f"body[data-jp-theme-name='{theme}']", state="attached")
 
     def violations(self, selector: str) -> list[str]:
         """What axe-core finds wrong in a part of the page."""

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from jupyter_durable.demo.endpoint import Endpoint
-from tests.browser.conftest import Jupyter
+from tests.browser.conftest import TOKEN, Jupyter
 from tests.browser.lab import SETUP, Lab
 
 pytestmark = pytest.mark.timeout(300)
@@ -30,16 +30,71 @@ def test_a_server_without_the_extension_is_told_apart_from_a_failure(jupyter: Ju
     assert "jupyter server extension enable jupyter_durable" in lab.panel.inner_text()
 
 
-def test_a_server_that_fails_is_told_and_asked_again(jupyter: Jupyter, page: Any):
+RUNS = "**/jupyter-durable/v1/runs?*"
+THEMES = ("JupyterLab Light", "JupyterLab Dark")
+
+
+def test_each_face_where_there_is_nothing_to_show_says_why_and_can_be_read(jupyter: Jupyter, page: Any, pictures: Path):
     lab = Lab(page, jupyter)
-    page.route("**/jupyter-durable/v1/runs?*", lambda route: route.abort())
+    notebook = jupyter.notebook("faces.ipynb", SETUP, CELL)
+
+    def check(heading: str) -> None:
+        lab.panel.get_by_role("heading", name=heading).wait_for()
+        for theme in THEMES:
+            lab.dress(theme)
+            assert lab.violations("#jupyter-durable-panel") == [], (heading, theme)
+            page.screenshot(path=str(pictures / f"face {heading} {theme}.png"))
+
+    # No notebook is open.
+    page.goto(f"{jupyter.url}lab?token={TOKEN}&reset")
+    page.wait_for_function("() => window.jupyterapp")
+    page.wait_for_selector(".jp-Launcher")
+    lab.show()
+    check("No notebook")
+
+    # The server takes its time.
+    held: list[Any] = []
+
+    def hold(route: Any) -> None:
+        held.append(route)
+
+    page.route(RUNS, hold)
+    page.evaluate("path => { window.jupyterapp.commands.execute('docmanager:open', {path}); }", notebook)
+    check("Loading …")
+
+    # It cannot be reached; one asks again.
+    page.route(RUNS, lambda route: route.abort())
+    for route in held:
+        route.abort()
+    check("The log cannot be shown")
+    page.unroute(RUNS)
+    lab.panel.get_by_role("button", name="Try again").click()
+    check("No durable run yet")
+
+    # The extension is gone: somebody else answers.
+    page.route(RUNS, lambda route: route.fulfill(status=404, body="<html>404</html>"))
+    lab.command("refresh")
+    check("The server extension is not enabled")
+
+
+def test_a_server_that_fails_later_leaves_in_sight_what_was_shown(jupyter: Jupyter, page: Any):
+    lab = Lab(page, jupyter)
     lab.open(jupyter.notebook("away.ipynb", SETUP, CELL))
     lab.show()
-    lab.panel.get_by_role("heading", name="The log cannot be shown").wait_for()
+    for index in (0, 1):
+        lab.run_cell(index)
+        lab.wait_ran(index)
+    lab.panel.locator(".jp-Durable-summary", has_text="completed").wait_for()
 
-    page.unroute("**/jupyter-durable/v1/runs?*")
-    lab.panel.get_by_role("button", name="Try again").click()
-    lab.panel.get_by_role("heading", name="No durable run yet").wait_for()
+    page.route(RUNS, lambda route: route.abort())
+    lab.command("refresh")
+    lab.panel.get_by_role("alert").filter(has_text="what is shown may be old").wait_for()
+    assert lab.panel.get_by_role("treeitem", name="chat.completions").count() == 2
+    assert lab.violations("#jupyter-durable-panel") == []
+
+    page.unroute(RUNS)
+    lab.command("refresh")
+    lab.panel.get_by_role("alert").wait_for(state="detached")
 
 
 def test_a_history_of_a_strangers_key_is_shown_as_not_verified(
@@ -59,8 +114,10 @@ def test_a_history_of_a_strangers_key_is_shown_as_not_verified(
     lab.show()
     lab.panel.get_by_text("Not verified.").wait_for()
     assert lab.panel.get_by_role("treeitem", name="chat.completions").count() == 2
-    page.screenshot(path=str(pictures / "not trusted.png"))
-    assert lab.violations("#jupyter-durable-panel") == []
+    for theme in THEMES:
+        lab.dress(theme)
+        page.screenshot(path=str(pictures / f"not trusted {theme}.png"))
+        assert lab.violations("#jupyter-durable-panel") == []
 
 
 def test_after_a_reload_resume_asks_before_it_spends(jupyter: Jupyter, page: Any, endpoint: Endpoint, pictures: Path):

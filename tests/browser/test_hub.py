@@ -85,6 +85,7 @@ def test_g25_behind_a_hub_a_killed_kernel_is_resumed_and_all_requests_stay_under
     lab.panel.locator(".jp-Durable-summary", has_text="interrupted").wait_for()
     endpoint.bill.release()
     notice.get_by_role("button", name="Resume").click()
+    lab.asked("execute new steps?").get_by_role("button", name="Yes, go on").click()
     lab.panel.locator(".jp-Durable-summary", has_text="2 replayed, 2 new").wait_for(timeout=60_000)
     assert len(endpoint.bill.requests()) == paid + 2, "the one that was cut, and the one after it"
 

@@ -8,7 +8,10 @@ from typing import Any
 import pytest
 
 from jupyter_durable import durable, errors, step
+from jupyter_durable.event_data import About, ErrorInfo, Origin
 from jupyter_durable.server import shapes
+from tests.server.conftest import RUN
+from tests.server.events import ended, started
 
 
 def only_run(ask: Any) -> shapes.RunItem:
@@ -107,6 +110,43 @@ def test_replay_only_says_that_a_person_would_be_asked(log: Path) -> None:
         pay(3)
 
     assert (caught.value.step, caught.value.asks) == ("pay", True)
+
+
+def test_a_question_that_a_decision_does_not_answer_has_its_message_read(ask: Any, begin: Any) -> None:
+    message = "`--strict` makes any difference an error. Put the old code back."
+    failure = ErrorInfo(type="jupyter_durable.errors.DecisionNeeded", message=message)
+    begin().append(ended("stopped", error=failure))
+
+    waits = only_run(ask).waits
+    assert waits is not None
+    assert (waits.kind, waits.message) == ("read", message)
+
+
+def test_a_question_after_an_edit_names_the_steps_of_the_branch_that_they_are_of(ask: Any, begin: Any) -> None:
+    first = begin()
+    seq = first.append(started("send", n=1))
+    first.append(ended())
+    first.close()
+    second = begin(
+        branch=f"{RUN}.2", branch_name="main-2", origin=Origin(branch=f"{RUN}.1", execution="aaaabbbb-0000", seq=seq)
+    )
+    message = "The cell has changed. Say once what to do: `%durable decide reuse` or `%durable decide rerun`."
+    failure = ErrorInfo(type="jupyter_durable.errors.DecisionNeeded", message=message)
+    about = (About(step=seq, name="send", n=1, origin=True),)
+    second.append(ended("stopped", error=failure, about=about))
+    second.close()
+
+    run = only_run(ask)
+    assert run.waits is not None
+    assert (run.branch_name, run.waits.kind, run.waits.branch_name) == ("main-2", "decide", "main")
+    assert run.waits.steps == [shapes.WaitingStep(number=seq, name="send", label="send#1")]
+
+    done = ask("decide", body={"run": RUN, "reuse": "all", "steps": ["send"]}).as_(shapes.Done)
+    assert done.branch_name == "main-2"
+    assert done.message == "Finished steps keep their recorded results (of send). Run the cell again to go on."
+    after = only_run(ask).waits
+    assert after is not None
+    assert after.kind == "resume"
 
 
 def test_a_run_that_stopped_for_another_reason_has_its_message_read(ask: Any, log: Path) -> None:

@@ -8,6 +8,7 @@ import type { Store } from '../store';
 import { Conversation } from './conversation';
 import { kindWord } from './steps';
 import { Decide, Settle } from './settle';
+import { ByHand } from './byHand';
 import { ErrorBox, Outputs, Value } from './values';
 import { Button, State, useAnswer, useWords } from './words';
 
@@ -76,6 +77,7 @@ export function Details({ store, actions, number }: IDetailsProps): JSX.Element 
         <Decide key={`decide ${number}`} store={store} actions={actions} run={asked} step={row.name} />
       )}
       {detail ? <Parts detail={detail} /> : !problem && <p>{words.__('Loading …')}</p>}
+      {detail && !actions.runFrom && <ByHand store={store} detail={detail} />}
     </section>
   );
 }

@@ -22,6 +22,8 @@ interface IViewsProps {
 export function Views({ store, actions, view, onView }: IViewsProps): JSX.Element {
   const words = useWords();
   const tabs = React.useRef<HTMLDivElement>(null);
+  // Several output cells may show the views of one page.
+  const id = React.useId();
   const onKey = (event: React.KeyboardEvent): void => {
     const step = event.key === 'ArrowRight' ? 1 : event.key === 'ArrowLeft' ? -1 : 0;
     const next = VIEWS[(VIEWS.indexOf(view) + step + VIEWS.length) % VIEWS.length];
@@ -45,10 +47,10 @@ export function Views({ store, actions, view, onView }: IViewsProps): JSX.Elemen
             key={each}
             type="button"
             role="tab"
-            id={`jp-durable-tab-${each}`}
+            id={`${id}-${each}`}
             data-view={each}
             aria-selected={each === view}
-            aria-controls={each === view ? 'jp-durable-view' : undefined}
+            aria-controls={each === view ? `${id}-view` : undefined}
             tabIndex={each === view ? 0 : -1}
             onClick={() => onView(each)}
           >
@@ -60,10 +62,10 @@ export function Views({ store, actions, view, onView }: IViewsProps): JSX.Elemen
         <Pickers store={store} />
       </div>
       <div
-        id="jp-durable-view"
+        id={`${id}-view`}
         className="jp-Durable-view"
         role="tabpanel"
-        aria-labelledby={`jp-durable-tab-${view}`}
+        aria-labelledby={`${id}-${view}`}
         tabIndex={-1}
       >
         {view === 'timeline' && <TimelineView store={store} />}
