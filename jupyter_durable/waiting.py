@@ -11,6 +11,7 @@ import datetime
 import inspect
 import sys
 from collections.abc import Callable, Iterable
+from importlib import import_module
 from typing import Any
 
 from jupyter_durable import answers, clock
@@ -157,6 +158,26 @@ class WaitingWords:
 
         asked = Asked("signal", "durable.wait_for", name, digest([name]), info, accept)
         return self._wait("durable.wait_for", asked, timeout)
+
+    def wake(self, on: bool = True) -> str:
+        """Let the parked cells of this kernel go on by themselves when what they wait for is over.
+
+        Each is run as if somebody had run it again, after what is running then. Nothing is drawn in the notebook: the
+        results are in the log, and running the cell shows them. The panel of JupyterLab has a switch that runs the cell
+        in its place instead.
+
+        Args:
+            on: false ends it.
+
+        Returns:
+            What holds now, as a sentence.
+
+        Raises:
+            UsageError: there is no kernel with the extension.
+        """
+        # By name: what runs cells stands a floor above.
+        answer: str = import_module("jupyter_durable.kernel.waking").wake(on)
+        return answer
 
     def _wait(self, word: str, asked: Asked, timeout: Duration | None) -> Any:
         __tracebackhide__ = True

@@ -183,3 +183,44 @@ def test_under_nbclient_a_parked_notebook_fails_with_parked_and_goes_on_in_the_n
 
     NotebookClient(book, resources={"metadata": {"path": str(tmp_path)}}).execute()
     assert book.cells[2].outputs[0]["text"] == "published\n"
+
+
+def test_a_parked_cell_goes_on_by_itself_when_it_was_answered(kernel, log, effects):
+    kernel.run(ASKS)
+    assert "go on by themselves when what they wait for is over (1 now)" in kernel.ok("durable.wake()").results[0]
+
+    answering.answer(log(), "", True)
+    effects.wait("send")
+
+    assert kernel.ok(ASKS).results == ["'sent dear ada'"]
+    assert effects.tags() == ["write", "send"]
+
+
+def test_a_parked_cell_goes_on_by_itself_when_its_timer_is_over(kernel, effects):
+    kernel.ok("durable.wake()")
+    parked = kernel.run("%%durable nap --grace 0s\ndurable.sleep('6s')\nsend('late')")
+    assert parked.reply["ename"] == "Parked"
+
+    effects.wait("send")
+
+    assert kernel.ok("%%durable nap --grace 0s\ndurable.sleep('6s')\nsend('late')").results == ["'sent late'"]
+
+
+def test_waking_waits_for_what_is_running(kernel, log, effects):
+    kernel.run(ASKS)
+    kernel.ok("durable.wake()")
+    busy = "print('busy', flush=True)\nimport pathlib\nwhile not pathlib.Path('go').exists(): time.sleep(0.05)"
+    request = kernel.run_until("busy", busy)
+    answering.answer(log(), "", True)
+    assert effects.tags() == ["write"]
+    (kernel.folder / "go").touch()
+    kernel.collect(request)
+
+    effects.wait("send")
+
+
+def test_waking_needs_a_kernel_with_the_extension():
+    from jupyter_durable import durable, errors
+
+    with pytest.raises(errors.UsageError, match="first `%load_ext jupyter_durable`"):
+        durable.wake()
