@@ -27,8 +27,9 @@ _SENT = 2**16
 class Ask(msgspec.Struct, frozen=True):
     """A question, as the page sends it."""
 
-    id: str
-    """The page's own; the answer carries it."""
+    question: str
+    """The page's own number of it; the answer carries it. It is not called ``id``: ipykernel keeps each ``id`` that a
+    widget sends, to bring what the page says to it back to the thread that sent it."""
     path: list[str]
     method: str = "GET"
     parameters: dict[str, str | int | float | None] = {}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import json
+from contextvars import copy_context
 from pathlib import Path
 from typing import Any
 
@@ -64,6 +65,8 @@ class Panel(anywidget.AnyWidget):
         super().__init__(**_built(), **traits)
         self._told: dict[tuple[str, str], tuple[int, str]] = {}
         """Run and branch -> up to where the page knows the steps."""
+        self._context = copy_context()
+        """Of the last question. What is sent in it belongs to the page's channel to the kernel, and to no cell."""
         self._listener = Listener(self._hint)
         self.on_msg(self._asked)
         watch().add(self._listener)
@@ -102,9 +105,10 @@ class Panel(anywidget.AnyWidget):
             answer: Any = Problem(message=f"The message is not a question: {error}.", reason="Bad Request")
         else:
             desk().asked = clock.monotonic()
+            self._context = copy_context()
             status, answer = desk().answer(ask, self.notebook)
             self._note(answer)
-        self.send({"durable": "answer", "id": content.get("id"), "status": status, "answer": _text(answer)})
+        self.send({"durable": "answer", "question": content.get("question"), "status": status, "answer": _text(answer)})
         watch().wake()  # now that the log is among those that were asked about
 
     def _note(self, answer: Any) -> None:
@@ -122,9 +126,9 @@ class Panel(anywidget.AnyWidget):
         after, epoch = self._told.get((hint.run, hint.branch), (-1, ""))
         position: dict[str, str | int | float | None] = {"after": after, "epoch": epoch, "limit": _LIMIT}
         asks = (
-            Ask(id="", path=["runs"]),
-            Ask(id="", path=["runs", hint.run]),
-            Ask(id="", path=["runs", hint.run, "branches", hint.branch, "steps"], parameters=position),
+            Ask(question="", path=["runs"]),
+            Ask(question="", path=["runs", hint.run]),
+            Ask(question="", path=["runs", hint.run, "branches", hint.branch, "steps"], parameters=position),
         )
         fresh = []
         for ask in asks:
@@ -132,7 +136,9 @@ class Panel(anywidget.AnyWidget):
             if status == 200:  # a refusal is told to who asks
                 self._note(answer)
                 fresh.append({"path": ask.path, "parameters": ask.parameters, "answer": _text(answer)})
-        self.send({"durable": "hint", "hint": msgspec.structs.asdict(hint), "fresh": fresh})
+        message = {"durable": "hint", "hint": msgspec.structs.asdict(hint), "fresh": fresh}
+        # ipykernel brings a page's next question to the thread whose parent message was sent last.
+        self._context.copy().run(self.send, message)
 
 
 def _text(answer: Any) -> str:

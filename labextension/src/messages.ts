@@ -100,7 +100,7 @@ export class MessageTransport implements ITransport, IDisposable {
       try {
         this.model.send({
           durable: 'ask',
-          id,
+          question: id,
           method,
           path: [...path],
           parameters: told,
@@ -146,7 +146,9 @@ export class MessageTransport implements ITransport, IDisposable {
     if (content?.durable === 'answer') {
       this.gone = false;
       this.lately = Date.now();
-      this.waiting.get(String(content['id']))?.take(Number(content['status']), parsed(content['answer']));
+      this.waiting
+        .get(String(content['question']))
+        ?.take(Number(content['status']), parsed(content['answer']));
       this.look();
     } else if (content?.durable === 'hint') {
       this.gone = false;

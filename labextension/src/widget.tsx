@@ -4,6 +4,7 @@
  */
 import * as React from 'react';
 import { createRoot } from 'react-dom/client';
+import { Heard, news, Region } from './announce';
 import { Output } from './components/output';
 import { WordsProvider } from './components/words';
 import { type IModel, MessageTransport } from './messages';
@@ -29,6 +30,16 @@ export function render({ model, el }: IRendered): () => void {
   outer.append(inner);
   el.append(outer);
 
+  const region = new Region(outer);
+  const heard = new Heard();
+  const speak = (): void => {
+    const said = store.runs && store.phase === 'ready' ? news(heard, store.listed, plainWords) : [];
+    // JupyterLab's extension says it for the whole page; of several panels the first one does.
+    const all = [...document.querySelectorAll('.jp-Durable-live')];
+    if (all[0] === region.node && all.every(each => each.parentElement !== document.body)) {
+      region.say(said);
+    }
+  };
   const transport = new MessageTransport(model, () => draw());
   const store = new Store(transport);
   const root = createRoot(inner);
@@ -53,6 +64,7 @@ export function render({ model, el }: IRendered): () => void {
   const stop = onTheme(theme);
   model.on('change:height', size);
   store.changed.connect(draw);
+  store.changed.connect(speak);
   theme();
   size();
   const notebook = String(model.get('notebook') ?? '');

@@ -23,7 +23,7 @@ ADDRESS = "http://output.test/"
 
 PAGE = """\
 <!doctype html>
-<html lang="en">
+<html lang="en" style="STYLE">
 <head><title>An output cell</title><link rel="stylesheet" href="widget.css"></head>
 <body style="margin: 8px"><main><h1>A notebook</h1><h2>Steps</h2><div id="cell"></div></main>
 <script type="module">
@@ -64,19 +64,19 @@ class Cell:
         status, shape = self.desk.answer(msgspec.convert(content, Ask), str(self.notebook))
         return {
             "durable": "answer",
-            "id": content["id"],
+            "question": content["question"],
             "status": status,
             "answer": msgspec.json.encode(shape).decode(),
         }
 
-    def open(self, run: str = "", height: int = 480) -> None:
-        """Draw the panel, at a run by its name if one is given."""
+    def open(self, run: str = "", height: int = 480, style: str = "") -> None:
+        """Draw the panel, at a run by its name if one is given, on a page of this style."""
         if run:
-            _, found = self.desk.answer(Ask(id="", path=["runs"]), str(self.notebook))
+            _, found = self.desk.answer(Ask(question="", path=["runs"]), str(self.notebook))
             run = next(item.run for item in found.runs if item.name == run)
         traits = {"run": run, "height": height, "notebook": str(self.notebook)}
         files = {
-            "": ("text/html", PAGE.replace("TRAITS", json.dumps(traits))),
+            "": ("text/html", PAGE.replace("TRAITS", json.dumps(traits)).replace("STYLE", style)),
             "widget.js": ("text/javascript", (STATIC / "widget.js").read_text(encoding="utf-8")),
             "widget.css": ("text/css", (STATIC / "widget.css").read_text(encoding="utf-8")),
         }
@@ -136,8 +136,6 @@ def test_without_jupyterlab_the_panel_is_whole_readable_and_accessible(
 ):
     page.set_viewport_size({"width": width, "height": 620})
     page.emulate_media(color_scheme=scheme)
-    if scheme == "dark":
-        page.add_init_script("document.documentElement.style.background = '#181818'")
     cell.open()
     cell.panel.get_by_role("treeitem", name="fail, failed").wait_for()
     page.screenshot(path=str(pictures / f"output {width} {scheme} steps.png"))
@@ -162,6 +160,23 @@ def test_without_jupyterlab_the_panel_is_whole_readable_and_accessible(
     )
     assert colors == (["rgb(228, 228, 228)", "rgb(24, 24, 24)"] if scheme == "dark" else
                       ["rgb(31, 31, 31)", "rgb(255, 255, 255)"])  # fmt: skip
+
+
+def test_the_colours_are_those_of_vs_code_where_it_has_some(cell: Cell, page: Any, pictures: Path):
+    page.set_viewport_size({"width": 600, "height": 620})
+    theme = {"editor-background": "#1e1e2e", "editor-foreground": "#cdd6f4", "sideBar-background": "#181825"}
+    style = "background: #1e1e2e; " + " ".join(f"--vscode-{name}: {color};" for name, color in theme.items())
+    cell.open(style=style)
+    cell.panel.get_by_role("treeitem", name="fail, failed").click()
+    cell.panel.get_by_role("region", name="Step fail").get_by_text("Traceback").first.wait_for()
+    page.screenshot(path=str(pictures / "output vscode.png"))
+
+    colors = page.evaluate(
+        "(() => { const style = getComputedStyle(document.querySelector('.jp-Durable'));"
+        " return [style.color, style.backgroundColor]; })()"
+    )
+    assert colors == ["rgb(205, 214, 244)", "rgb(30, 30, 46)"]
+    assert cell.violations() == []
 
 
 # While there is no answer --------------------------------------------------------------------------------------------
@@ -286,6 +301,8 @@ def test_in_jupyterlab_the_output_shows_steps_as_they_come(
     assert endpoint.bill.wait_in_flight(6, 60)
     panel.get_by_role("treeitem", name="chat.completions, model, running").wait_for()
     assert panel.get_by_label("Run", exact=True).input_value() == jupyter.run("output.ipynb", "blocked")
+    panel.get_by_role("treeitem", name="chat.completions, model, new").click()
+    panel.get_by_text("Answer #0005 to 'one'").first.wait_for()  # on JupyterLab's subshell: the cell blocks the kernel
     endpoint.bill.release()
     panel.locator(".jp-Durable-summary", has_text="completed").wait_for()
     panel.get_by_label("Run", exact=True).select_option(label="topics · completed")

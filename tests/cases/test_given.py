@@ -7,8 +7,9 @@ effects that are counted in an outside file; beside it stand variants of the sam
 Left to later issues, with what they wait for:
 
 * G12, G21, G22: waiting for people and for time (``durable.approve``, ``durable.sleep``, signals)
-* G18 (its second half), G25: the panel in JupyterLab
 * G31: the LangGraph checkpointer
+
+Cases of the panel, in a real browser, are in ``tests/browser``: G25, and the panel's side of G18.
 
 Where a case sleeps durably, a step that waits for a file stands in its place (``conftest.STAND``).
 """
@@ -21,21 +22,29 @@ from pathlib import Path
 
 import pytest
 
-LATER = {"g12", "g21", "g22", "g25", "g31"}
+LATER = {"g12", "g21", "g22", "g31"}
+BROWSER = {"g18", "g25"}
 HERE = sorted({f"g{number:02}" for number in range(1, 32)} - LATER)
 FOLDER = Path(__file__).parent
 
 
-@pytest.mark.parametrize("case", HERE)
-def test_the_case_has_tests_that_bear_its_id(case):
-    names = [
+def names_in(folder: Path) -> list[str]:
+    return [
         node.name
-        for path in FOLDER.glob("test_*.py")
+        for path in folder.glob("test_*.py")
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
         if isinstance(node, ast.FunctionDef)
     ]
 
-    assert [name for name in names if name.startswith(f"test_{case}_")]
+
+@pytest.mark.parametrize("case", sorted({*HERE} - {"g25"}))
+def test_the_case_has_tests_that_bear_its_id(case):
+    assert [name for name in names_in(FOLDER) if name.startswith(f"test_{case}_")]
+
+
+@pytest.mark.parametrize("case", sorted(BROWSER))
+def test_the_case_has_tests_in_a_browser_that_bear_its_id(case):
+    assert [name for name in names_in(FOLDER.parent / "browser") if name.startswith(f"test_{case}_")]
 
 
 def test_no_case_is_skipped_or_expected_to_fail_and_no_file_is_too_long():

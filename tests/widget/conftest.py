@@ -25,13 +25,13 @@ class Sent:
 
     def ask(self, *path: str, body: Any = None, number: int = 1, **parameters: Any) -> tuple[int, Any]:
         """Send a question as a page does, and take the answer: its status and shape."""
-        content = {"durable": "ask", "id": str(number), "path": list(path), "parameters": parameters}
+        content = {"durable": "ask", "question": str(number), "path": list(path), "parameters": parameters}
         if body is not None:
             content |= {"method": "POST", "body": body}
         self.panel._handle_custom_msg(content, [])
         while (answer := self.next())["durable"] != "answer":
             pass
-        assert answer["id"] == str(number)
+        assert answer["question"] == str(number)
         return answer["status"], json.loads(answer["answer"])
 
     def next(self) -> dict[str, Any]:

@@ -84,11 +84,11 @@ def test_a_failure_of_ours_is_told_and_the_next_question_is_answered(
 
 def test_what_is_no_question_is_refused_or_left_alone(shown: Show, run: str):
     sent = shown()
-    sent.panel._handle_custom_msg({"durable": "ask", "id": "9", "path": "runs"}, [])
+    sent.panel._handle_custom_msg({"durable": "ask", "question": "9", "path": "runs"}, [])
     refused = sent.next()
     sent.panel._handle_custom_msg({"kind": "somebody else's"}, [])
 
-    assert (refused["id"], refused["status"]) == ("9", 400)
+    assert (refused["question"], refused["status"]) == ("9", 400)
     assert sent.messages.empty()
 
 
@@ -99,7 +99,7 @@ def test_questions_from_many_threads_at_once_are_all_answered(shown: Show, run: 
 
     def ask(number: int, path: list[str]) -> None:
         barrier.wait(30)
-        content = {"durable": "ask", "id": str(number), "path": path, "parameters": {}}
+        content = {"durable": "ask", "question": str(number), "path": path, "parameters": {}}
         sent.panel._handle_custom_msg(content, [])
 
     threads = [threading.Thread(target=ask, args=each) for each in enumerate(paths)]
@@ -111,7 +111,7 @@ def test_questions_from_many_threads_at_once_are_all_answered(shown: Show, run: 
     answers: list[dict[str, Any]] = []
     while len(answers) < len(paths):
         answers += [each for each in [sent.next()] if each["durable"] == "answer"]
-    assert sorted(int(each["id"]) for each in answers) == list(range(len(paths)))
+    assert sorted(int(each["question"]) for each in answers) == list(range(len(paths)))
     assert {each["status"] for each in answers} == {200}
 
 

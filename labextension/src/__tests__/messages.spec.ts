@@ -7,7 +7,7 @@ import { page, row } from './rows';
 type Take = (content: unknown) => void;
 
 class FakeModel implements IModel {
-  sent: { id: string; method: string; path: string[]; parameters: object; body: unknown }[] = [];
+  sent: { question: string; method: string; path: string[]; parameters: object; body: unknown }[] = [];
   takers = new Map<string, Set<Take>>();
   broken = false;
 
@@ -36,8 +36,8 @@ class FakeModel implements IModel {
   }
 
   answer(index: number, status: number, answer: unknown): void {
-    const id = this.sent[index]?.id;
-    this.fire('msg:custom', { durable: 'answer', id, status, answer: JSON.stringify(answer) });
+    const question = this.sent[index]?.question;
+    this.fire('msg:custom', { durable: 'answer', question, status, answer: JSON.stringify(answer) });
   }
 
   hint(fresh: [string, object, unknown][] = []): void {
@@ -75,7 +75,7 @@ describe('a question', () => {
     expect(model.sent).toEqual([
       {
         durable: 'ask',
-        id: model.sent[0]?.id,
+        question: model.sent[0]?.question,
         method: 'GET',
         path: ['runs', 'a/b'],
         parameters: { notebook: 'x.ipynb', run: null },
@@ -110,7 +110,7 @@ describe('a question', () => {
     expect(model.sent.length).toBe(2);
     jest.advanceTimersByTime(1_000);
     expect(model.sent.map(each => each.path[0])).toEqual(['runs', 'settle', 'runs']);
-    expect(model.sent[2]?.id).toBe(model.sent[0]?.id);
+    expect(model.sent[2]?.question).toBe(model.sent[0]?.question);
     jest.advanceTimersByTime(20_000);
     expect(model.sent.length).toBe(4);
     model.answer(0, 200, {});

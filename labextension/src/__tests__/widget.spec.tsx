@@ -35,6 +35,7 @@ class Kernel {
   traits: Record<string, unknown> = { height: 333, notebook: '/n.ipynb', run: '' };
   rows = [row(1, { label: 'look up' })];
   silent = false;
+  status = 'running';
   asked: string[] = [];
 
   readonly model = {
@@ -46,11 +47,11 @@ class Kernel {
       this.takers.get(event)?.delete(take as Take);
     },
     send: (content: unknown): void => {
-      const { id, path } = content as { id: string; path: string[] };
+      const { question, path } = content as { question: string; path: string[] };
       this.asked.push(path.join('/'));
       if (!this.silent) {
         const answer = JSON.stringify(this.answer(path));
-        this.fire('msg:custom', { durable: 'answer', id, status: 200, answer });
+        this.fire('msg:custom', { durable: 'answer', question, status: 200, answer });
       }
     }
   };
@@ -60,13 +61,14 @@ class Kernel {
   }
 
   answer(path: string[]): unknown {
+    const run = { ...RUN, status: this.status };
     switch (path.length) {
       case 1:
         return path[0] === 'about'
           ? { format: 1, log: '/log', exists: true, hints: '' }
-          : { format: 1, log: '/log', exists: true, runs: [RUN], unreadable: [] };
+          : { format: 1, log: '/log', exists: true, runs: [run], unreadable: [] };
       case 2:
-        return { format: 1, log: '/log', run: RUN, branches: [], executions: [] };
+        return { format: 1, log: '/log', run, branches: [], executions: [] };
       default:
         return page(this.rows, { next: this.rows.length, running: 'x1', newest: 'x1' });
     }
@@ -171,6 +173,21 @@ it('says that its kernel has ended, and keeps what it showed', async () => {
   act(() => kernel.fire('comm_live_update'));
   expect(text()).toContain('The kernel of this panel has ended');
   expect(text()).toContain('look up');
+  act(end);
+});
+
+it('says aloud how a run ended, once', async () => {
+  const end = await drawn();
+  const live = el.querySelector('[aria-live=polite]');
+  expect(live?.textContent).toBe('');
+  kernel.status = 'completed';
+  kernel.fire('msg:custom', {
+    durable: 'hint',
+    hint: { log: '/log', run: 'r', branch: 'r.1', seq: 9, status: 'completed' },
+    fresh: []
+  });
+  await later(200);
+  expect(live?.textContent).toBe('Run reading-list: completed.');
   act(end);
 });
 
