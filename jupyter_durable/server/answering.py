@@ -2,24 +2,18 @@
 
 from __future__ import annotations
 
-import msgspec
-
 from jupyter_durable import answering
-from jupyter_durable.server import inert
-from jupyter_durable.server.details import output_view
+from jupyter_durable.server.details import schema_of, shown_with
 from jupyter_durable.server.logs import LogView, branches_of, newest_of, records_of
 from jupyter_durable.server.shapes import (
     AnswerItem,
     AnswerQuestion,
     Done,
-    OutputView,
     SignalQuestion,
     WaitItem,
     Waits,
 )
 
-_SHOWN = 512 * 1024
-"""Bytes of what is shown with one question."""
 _MOST = 200
 """Waits of one answer."""
 
@@ -77,12 +71,6 @@ def signal(view: LogView, question: SignalQuestion, by: str) -> Done:
 
 def _item(wait: answering.WaitView) -> WaitItem:
     info, said = wait.info, wait.answer
-    left, shown = _SHOWN, list[OutputView]()
-    for item in info.shown:
-        output = output_view(item, left)
-        if output is not None:
-            left -= len(item.data) if isinstance(item.data, msgspec.Raw) else 0
-            shown.append(output)
     return WaitItem(
         run=wait.run,
         run_name=wait.run_name,
@@ -94,8 +82,8 @@ def _item(wait: answering.WaitView) -> WaitItem:
         signal=wait.name if wait.kind == "signal" else "",
         question=info.question,
         choices=list(info.choices),
-        schema=inert.tree_of(bytes(info.schema)) if isinstance(info.schema, msgspec.Raw) else None,
-        shown=shown,
+        schema=schema_of(info),
+        shown=shown_with(info),
         until=info.until,
         running=wait.running,
         cell=wait.cell,

@@ -230,6 +230,22 @@ export interface IAdoptedFrom {
   branch_name: string;
 }
 
+export interface IAnswerItem {
+  by: string;
+  via: string;
+  at: number;
+}
+
+export interface IWaitPart {
+  request: string;
+  question: string;
+  choices: string[];
+  schema: unknown;
+  shown: IOutputView[];
+  until: number | null;
+  receipt: IAnswerItem | null;
+}
+
 export interface IStepDetail {
   format: number;
   log: string;
@@ -249,6 +265,7 @@ export interface IStepDetail {
   outputs: IOutputView[];
   notices: INoticeItem[];
   call: IModelCall | null;
+  wait: IWaitPart | null;
   note: string;
 }
 
@@ -405,12 +422,6 @@ export interface IPage {
   notices: INoticeItem[];
   untrusted: string;
   damaged: string;
-}
-
-export interface IAnswerItem {
-  by: string;
-  via: string;
-  at: number;
 }
 
 export interface IWaitItem {

@@ -129,3 +129,42 @@ def test_a_run_that_waits_for_its_timer_says_so(ask: Any, log: Path) -> None:
     assert run.waits is not None
     assert run.waits.kind == "timer"
     assert only_wait(ask).until is not None
+
+
+def step_detail(ask: Any, run: str, number: int) -> shapes.StepDetail:
+    detail = ask(f"runs/{run}/branches/main/steps/{number}").as_(shapes.StepDetail)
+    assert isinstance(detail, shapes.StepDetail)
+    return detail
+
+
+def test_the_details_of_a_request_have_what_is_asked_and_once_it_was_answered_who_answered(ask: Any, log: Path) -> None:
+    parked(log)
+    wait = only_wait(ask)
+    asked = step_detail(ask, wait.run, wait.number).wait
+    assert asked is not None
+    assert (asked.request, asked.question, asked.choices) == (wait.request, "Send it?", ["yes", "no"])
+    assert (asked.shown, asked.schema, asked.receipt) == (wait.shown, {"enum": ["yes", "no"]}, None)
+
+    done = ask("answer", body={"run": wait.run, "request": wait.request, "value": "no"}).as_(shapes.Done)
+    parked(log)
+    detail = step_detail(ask, wait.run, wait.number)
+
+    assert detail.wait is not None
+    assert detail.wait.receipt is not None
+    assert (detail.wait.receipt.by, detail.wait.receipt.via) == (done.by, "panel")
+    assert detail.wait.receipt.at >= detail.row.started
+    assert detail.value is not None
+    assert detail.value.json == "no"
+
+
+def test_the_details_of_a_timer_have_its_moment_and_those_of_another_step_wait_for_nothing(
+    ask: Any, log: Path, doubled: str
+) -> None:
+    with pytest.raises(errors.Parked), durable.run("naps", log=str(log), grace="0s"):
+        durable.sleep("3d")
+    timer = only_wait(ask)
+
+    wait = step_detail(ask, timer.run, timer.number).wait
+    assert wait is not None
+    assert (wait.until, wait.question, wait.receipt) == (timer.until, "", None)
+    assert step_detail(ask, doubled, 1).wait is None

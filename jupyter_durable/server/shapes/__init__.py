@@ -34,6 +34,7 @@ from jupyter_durable.server.shapes.base import (
 )
 from jupyter_durable.server.shapes.detail import (
     AdoptedFrom,
+    AnswerItem,
     AttemptView,
     ErrorView,
     Message,
@@ -45,6 +46,7 @@ from jupyter_durable.server.shapes.detail import (
     StepDetail,
     TableView,
     ValueView,
+    WaitPart,
 )
 from jupyter_durable.server.shapes.runs import (
     About,
@@ -59,7 +61,7 @@ from jupyter_durable.server.shapes.runs import (
     WaitingStep,
 )
 from jupyter_durable.server.shapes.steps import Page, StepRow
-from jupyter_durable.server.shapes.waiting import AnswerItem, AnswerQuestion, SignalQuestion, WaitItem, Waits
+from jupyter_durable.server.shapes.waiting import AnswerQuestion, SignalQuestion, WaitItem, Waits
 
 ANSWERS: tuple[type[Shape], ...] = (
     About, Runs, RunDetail, Page, StepDetail, Bill, Diff, SqlAnswer, Waits, Done, Problem,
@@ -119,6 +121,7 @@ __all__ = [
     "UsageItem",
     "ValueView",
     "WaitItem",
+    "WaitPart",
     "Waiting",
     "WaitingStep",
     "Waits",

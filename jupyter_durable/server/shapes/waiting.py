@@ -5,15 +5,7 @@ from __future__ import annotations
 from typing import Any, Literal
 
 from jupyter_durable.server.shapes.base import FORMAT, Shape
-from jupyter_durable.server.shapes.detail import OutputView
-
-
-class AnswerItem(Shape, frozen=True, kw_only=True):
-    """An answer that was given, and that the run has not taken yet."""
-
-    by: str
-    via: str
-    at: float
+from jupyter_durable.server.shapes.detail import AnswerItem, OutputView
 
 
 class WaitItem(Shape, frozen=True, kw_only=True):
@@ -45,6 +37,7 @@ class WaitItem(Shape, frozen=True, kw_only=True):
     cell: str
     notebook: str
     answered: AnswerItem | None
+    """The answer that the run has not taken yet."""
 
 
 class Waits(Shape, frozen=True, kw_only=True):
