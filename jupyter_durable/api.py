@@ -26,6 +26,7 @@ from jupyter_durable.log.base import EventLog
 from jupyter_durable.retry import RetryPolicy
 from jupyter_durable.running import RunContext
 from jupyter_durable.values.refused import unstorable_annotation
+from jupyter_durable.waiting import WaitingWords
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -182,7 +183,7 @@ def _return_annotation(fn: Any) -> Any:
     return found if isinstance(found, type) else told
 
 
-class Durable:
+class Durable(WaitingWords):
     """The namespace ``durable``: words for the code of a durable run."""
 
     def step(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
@@ -222,6 +223,7 @@ class Durable:
         reuse: Literal["", "all", "pure", "none"] = "",
         durability: Literal["power", "process"] = "power",
         budget: str = "",
+        grace: str = "",
     ) -> RunContext:
         """Make a block of an ordinary script a durable run: ``with durable.run("report"):``, or ``async with``.
 
@@ -237,13 +239,14 @@ class Durable:
             reuse: what to do with finished steps after a difference.
             durability: ``"power"`` flushes before each effect; ``"process"`` survives the process only.
             budget: the most that the branch may spend: ``"2usd"``, ``"50k tokens"``, ``"40 steps"``.
+            grace: how long a run in which everything waits stays in its process before it parks: ``"10m"``, ``"0s"``.
 
         Raises:
             BranchBusy: another process runs it right now.
         """
         return RunContext(
             name, log, fresh=fresh, from_step=from_step, strict=strict, replay_only=replay_only, reuse=reuse,
-            durability=durability, budget=budget,
+            durability=durability, budget=budget, grace=grace,
         )  # fmt: skip
 
     def now(self) -> datetime.datetime:

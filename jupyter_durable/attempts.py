@@ -14,6 +14,9 @@ from jupyter_durable.history import Entry, History
 OF_FAILED_ATTEMPT = "asked anew: the attempt of its step had failed"
 """Why a model call is executed although it has an answer."""
 
+LAPSED = "asked again: nobody had answered in time"
+"""Why a wait begins anew that had ended by its time-out, and with it the cell."""
+
 CANCELLED_BEFORE = "cancelled by what ended the cell"
 """Why a step is executed that was cancelled in an earlier execution."""
 

@@ -23,6 +23,10 @@ HELPERS = frozenset({"now", "random", "uuid"})
 """Kinds of steps that are what they are by their place alone: the words for clocks and chance."""
 
 
+WAITS = frozenset({"timer", "signal", "approval"})
+"""Kinds of steps that end by themselves or from outside; there is no body that could be in doubt."""
+
+
 class Place:
     """Where calls are made: the cell, a task or thread that it started, or the body of a step.
 

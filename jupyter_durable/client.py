@@ -31,8 +31,9 @@ from jupyter_durable.values import encode_verified
 if TYPE_CHECKING:
     import duckdb
 
-RunStatus = Literal["running", "completed", "failed", "interrupted", "stopped"]
-"""``interrupted`` covers the stop button and the death of the kernel; ``stopped``: it needs a person."""
+RunStatus = Literal["running", "completed", "failed", "interrupted", "stopped", "parked"]
+"""``parked``: it waits for a signal or a timer, and its cell has ended. ``interrupted`` covers the stop button and the
+death of the kernel; ``stopped``: it needs a person."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,6 +213,8 @@ def _step_view(entry: Entry, running: str) -> StepView:
     status: str = entry.state
     if entry.adopted is not None:
         status = "adopted"
+    elif entry.waits:
+        status = "waiting"
     elif entry.state in ("open", "interrupted"):
         status = "running" if entry.state == "open" and entry.execution == running else "in_doubt"
     return StepView(
@@ -318,7 +321,7 @@ def settle(
 
 
 def _open_to_settlement(history: History, step: int | str) -> Entry | None:
-    candidates = [e for e in history.entries.values() if e.state in ("open", "interrupted", "not_stored")]
+    candidates = [e for e in history.entries.values() if _needs_settling(e)]
     text = str(step)
     if text.isdigit():
         return next((e for e in candidates if int(text) in (e.begun, e.seq)), None)
@@ -329,8 +332,12 @@ def _open_to_settlement(history: History, step: int | str) -> Entry | None:
     return named[0] if named else None
 
 
+def _needs_settling(entry: Entry) -> bool:
+    return entry.state in ("open", "interrupted", "not_stored") and entry.wait is None
+
+
 def _nothing_to_settle(history: History, step: int | str) -> str:
-    waiting = [e.label for e in history.entries.values() if e.state in ("open", "interrupted", "not_stored")]
+    waiting = [e.label for e in history.entries.values() if _needs_settling(e)]
     listed = ", ".join(waiting) if waiting else "none"
     return f"Step `{step}` is not in doubt, and its value is stored, or there is no such step. Open to it: {listed}."
 

@@ -27,9 +27,11 @@
     │   ├── UnloadableValue              a stored value that today's code cannot bring back
     │   ├── Undigestable                 an argument that has no digest, so the call has no identity
     │   └── ValueNotStored               a step is done, its value could not be stored; a person settles it
+    ├── NotAnswered                      nobody had answered within the `timeout` of a wait
     └── StepTimeout                      one attempt of a step took longer than its `timeout`
 
     DurableControl (BaseException)       not errors: a cell's `except Exception` must not eat them
+    ├── Parked                           the run waits for a signal or a timer, and its cell has ended
     ├── RunSealed                        the run has stopped; every further step refuses
     └── RunStopped                       carries an error of the tree above past an SDK that would swallow it
 
@@ -176,6 +178,17 @@ class ValueNotStored(ValueBoundaryError):
 
 class StepTimeout(DurableError, TimeoutError):
     """One attempt of a step took longer than its ``timeout``."""
+
+
+class NotAnswered(DurableError, TimeoutError):
+    """Nobody had answered a request, or sent a signal, within its ``timeout``."""
+
+
+class Parked(DurableControl):
+    """The run waits for a signal or a timer; its cell has ended and goes on when it is run again.
+
+    Facts: ``run``, ``branch``, ``waits`` (what for, as sentences), ``until`` (when a timer fires, if one does).
+    """
 
 
 class RunSealed(DurableControl):

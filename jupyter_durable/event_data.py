@@ -189,6 +189,57 @@ class Saved(Struct, frozen=True, kw_only=True):
     """Sums by provider and model."""
 
 
+class WaitInfo(Struct, frozen=True, kw_only=True):
+    """What a run waits for: the moment of a timer, a signal, or a person's answer."""
+
+    request: str = ""
+    """Id by which an answer names the request: derived from branch and key, so that it survives a crash."""
+    until: float | None = None
+    """Seconds since 1970-01-01 UTC: when the timer fires, or the request lapses; ``None``: never."""
+    question: str = ""
+    choices: tuple[str, ...] = ()
+    """What may be answered; empty for yes and no, or whatever fits `schema`."""
+    schema: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
+    """JSON schema of the answer."""
+    shown: tuple[OutputItem, ...] = ()
+    """What was shown with the question: that is what is approved."""
+    shown_digest: str = ""
+
+
+class Signal(Struct, frozen=True, kw_only=True):
+    """A value sent to a run from outside. It waits in the log's inbox until the run asks for it."""
+
+    id: str
+    """Made by the sender: the same signal that is sent twice counts once."""
+    run: str
+    branch: str = ""
+    """The branch that it is for; empty: the first one that the run will have."""
+    name: str = ""
+    """Of the signal that `wait_for` asks for; empty for the answer to a request."""
+    request: str = ""
+    """Of an answer: the `WaitInfo.request` that it answers."""
+    value: msgspec.Raw = msgspec.Raw(b"null")
+    """JSON."""
+    by: str = ""
+    """Who sent it."""
+    via: str = ""
+    """From where: see `Receipt`."""
+    sent: float = 0.0
+    """Seconds since 1970-01-01 UTC."""
+
+
+class Receipt(Struct, frozen=True, kw_only=True):
+    """Which signal ended a wait: who sent it, when, and from where."""
+
+    signal: str
+    """Id that its sender gave it."""
+    by: str = ""
+    via: str = ""
+    """``cell``, ``panel``, ``command line``, ``magic`` or ``python``."""
+    sent: float = 0.0
+    """Seconds since 1970-01-01 UTC."""
+
+
 class Adopted(Struct, frozen=True, kw_only=True):
     """A result taken over from the branch of origin."""
 
@@ -200,6 +251,10 @@ class Adopted(Struct, frozen=True, kw_only=True):
     error: ErrorInfo | None = None
     usage: Usage | None = None
     """Of a model call: what it had used. It was billed there, not again."""
+    wait: WaitInfo | None = None
+    """Of a wait: what it had waited for."""
+    receipt: Receipt | None = None
+    """Of a wait that a signal had ended: which one."""
 
 
 class Settlement(Struct, frozen=True, kw_only=True):
@@ -237,13 +292,16 @@ class About(Struct, frozen=True, kw_only=True):
     """Its number among equal calls."""
     origin: bool = False
     """It is a step of the branch of origin."""
+    kind: str = ""
+    """Of a wait: ``timer``, ``signal`` or ``approval``."""
 
 
 class Outcome(Struct, frozen=True, kw_only=True):
     """How an execution ended."""
 
-    status: Literal["completed", "failed", "interrupted", "stopped", "decided"]
-    """``stopped``: it needs a person (decision, in doubt, nondeterminism); nothing is lost."""
+    status: Literal["completed", "failed", "interrupted", "stopped", "decided", "parked"]
+    """``stopped``: it needs a person (decision, in doubt, nondeterminism); nothing is lost. ``parked``: it waits for a
+    signal or a timer, and goes on when its cell runs again."""
     error: ErrorInfo | None = None
     failed: tuple[int, ...] = ()
     """Steps (seq of their start) whose failure itself ended the execution; only these are tried again."""

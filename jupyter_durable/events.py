@@ -11,6 +11,8 @@ changes its meaning and is never removed: old histories must replay for ever (``
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import msgspec
 
 from jupyter_durable.event_data import (
@@ -22,12 +24,14 @@ from jupyter_durable.event_data import (
     Outcome,
     OutputItem,
     Payload,
+    Receipt,
     RequestInfo,
     Saved,
     Settlement,
     Struct,
     Unstored,
     Usage,
+    WaitInfo,
 )
 
 FORMAT = 1
@@ -175,6 +179,31 @@ class Replayed(Event, frozen=True, kw_only=True, tag="replayed"):
     data: Saved
 
 
+class WaitStarted(Event, frozen=True, kw_only=True, tag="wait_started"):
+    """The run begins to wait; written, and flushed, before anybody is asked. Its end is a ``StepCompleted``."""
+
+    name: str
+    digest: str
+    n: int = 0
+    scope: str = ""
+    kind: str = "timer"
+    """``timer``, ``signal`` or ``approval``."""
+    why: str = ""
+    """Why it waits again, if it had an answer before."""
+    data: WaitInfo
+
+    evidence: ClassVar[str] = ""
+    """A wait depends on no code of the user's."""
+    pure: ClassVar[bool] = False
+
+
+class SignalReceived(Event, frozen=True, kw_only=True, tag="signal_received"):
+    """A signal ends the wait whose ``seq`` is `step`; comes before its end. Each signal is used once."""
+
+    step: int
+    data: Receipt
+
+
 class TimerFired(Event, frozen=True, kw_only=True, tag="timer_fired"):
     """An ``asyncio.sleep`` in glue code was over. It keeps the order of things on replay, and is no key of anything."""
 
@@ -201,6 +230,8 @@ AnyEvent = (
     | StepBilled
     | Replayed
     | TimerFired
+    | WaitStarted
+    | SignalReceived
 )
 """Every event of format 1."""
 

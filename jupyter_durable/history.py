@@ -24,9 +24,11 @@ from jupyter_durable.event_data import (
     Outcome,
     OutputItem,
     Payload,
+    Receipt,
     Settlement,
     Unstored,
     Usage,
+    WaitInfo,
 )
 from jupyter_durable.events import (
     AttemptFailed,
@@ -35,6 +37,7 @@ from jupyter_durable.events import (
     ExecutionStarted,
     Noticed,
     Recorded,
+    SignalReceived,
     StepAdopted,
     StepBilled,
     StepCancelled,
@@ -46,6 +49,7 @@ from jupyter_durable.events import (
     StepSettled,
     StepStarted,
     TimerFired,
+    WaitStarted,
 )
 from jupyter_durable.keys import Key, TimerKey, inner_scope, inside, make_key, parent_scope, stem
 
@@ -88,6 +92,10 @@ class Entry(msgspec.Struct, eq=False, gc=False):
     caused_by: tuple[int, ...] = ()
     inner_failures: frozenset[int] = frozenset()
     """Inner steps whose failure ended an earlier attempt: they are tried again, not raised again."""
+    wait: WaitInfo | None = None
+    """Of a wait: what for."""
+    receipt: Receipt | None = None
+    """Of a wait that has ended by a signal: which one."""
     outputs: tuple[OutputItem, ...] = ()
     notices: tuple[Notice, ...] = ()
 
@@ -108,6 +116,11 @@ class Entry(msgspec.Struct, eq=False, gc=False):
         if self.billed:
             return self.billed[-1]
         return self.adopted.usage if self.adopted is not None else None
+
+    @property
+    def waits(self) -> bool:
+        """It is a wait that nothing has ended yet."""
+        return self.wait is not None and self.state == "open"
 
     def __repr__(self) -> str:
         return f"<Entry {self.label} in {self.key.scope or 'cell'}: {self.state}>"
@@ -135,6 +148,8 @@ class History:
         self.notices: list[tuple[int, Notice]] = []
         self.fired: dict[TimerKey, int] = {}
         """Sleeps of glue code that were over, and when (seq)."""
+        self.waits: list[Entry] = []
+        """The waits, over or not."""
         self.stalled = 0
         """How many of the newest executions in a row were cut without having recorded any end of a step."""
         self.seq = -1
@@ -164,7 +179,7 @@ class History:
     def apply(self, seq: int, event: object) -> None:
         """Apply one event."""
         self.seq = seq
-        if isinstance(event, StepStarted):
+        if isinstance(event, StepStarted | WaitStarted):
             self._started(seq, event)
             return
         if isinstance(event, ExecutionStarted):
@@ -193,6 +208,8 @@ class History:
     def _rare(self, event: object) -> None:
         if isinstance(event, StepBilled):
             self.by_seq[event.step].billed += (event.data,)
+        elif isinstance(event, SignalReceived):
+            self.by_seq[event.step].receipt = event.data
         elif isinstance(event, TimerFired):
             self.fired[TimerKey(event.scope, event.n)] = self.seq
         elif isinstance(event, ExecutionEnded):
@@ -226,7 +243,7 @@ class History:
             return 0
         return self.stalled + 1
 
-    def _started(self, seq: int, event: StepStarted) -> None:
+    def _started(self, seq: int, event: StepStarted | WaitStarted) -> None:
         key = make_key((intern(event.scope), intern(event.name), event.digest, event.n))
         entry = self.entries.get(key)
         if entry is None:
@@ -234,13 +251,17 @@ class History:
         else:
             entry.seq, entry.execution, entry.evidence, entry.pure = seq, self._execution, event.evidence, event.pure
             entry.state, entry.end, entry.settlement = "open", -1, None
-            entry.payload = entry.error = entry.unstored = None
+            entry.payload = entry.error = entry.unstored = entry.receipt = None
         if event.why:
             entry.why = event.why
+        if type(event) is WaitStarted:
+            if entry.wait is None:
+                self.waits.append(entry)
+            entry.wait = event.data
         self.by_seq[seq] = entry
         self.last_start[key.scope] = seq
 
-    def _new(self, key: Key, seq: int, event: StepStarted | StepAdopted) -> Entry:
+    def _new(self, key: Key, seq: int, event: StepStarted | StepAdopted | WaitStarted) -> Entry:
         entry = Entry(key, seq, seq, self._execution, intern(event.evidence), event.kind, event.pure)
         self.entries[key] = entry
         in_scope = self.scopes.get(key.scope)
@@ -283,6 +304,7 @@ class History:
             entry = self._new(key, seq, event)
         entry.adopted, entry.why = event.data, event.why
         entry.payload, entry.error = event.data.payload, event.data.error
+        entry.wait, entry.receipt = event.data.wait, event.data.receipt
         entry.state = "completed" if event.data.payload is not None else "failed"
         entry.seq = entry.end = seq
         self.by_seq[seq] = entry
@@ -320,6 +342,10 @@ class History:
                 return True
             scope = parent_scope(scope)
         return False
+
+    def used_signals(self) -> set[str]:
+        """Ids of the signals that have ended waits. One whose wait was cut before it ended is free again."""
+        return {e.receipt.signal for e in self.waits if e.receipt is not None and e.state == "completed"}
 
     def completed_branch(self) -> bool:
         """Whether the newest execution that ran the cell came to its end."""

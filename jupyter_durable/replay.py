@@ -16,6 +16,7 @@ from __future__ import annotations
 from jupyter_durable import errors
 from jupyter_durable.attempts import (
     CANCELLED_BEFORE,
+    LAPSED,
     OF_FAILED_ATTEMPT,
     is_cancelled_with_the_cell,
     is_of_failed_attempt,
@@ -27,6 +28,7 @@ from jupyter_durable.call import (
     LATER,
     NEW,
     ORDINARY,
+    WAITS,
     Adopt,
     Branch,
     Call,
@@ -40,6 +42,7 @@ from jupyter_durable.call import (
 )
 from jupyter_durable.history import Entry, History
 from jupyter_durable.matching import Matcher
+from jupyter_durable.reusing import keeps, needs_nobody
 from jupyter_durable.sentences import listed, state_of
 
 
@@ -141,6 +144,8 @@ class Replay:
         settled = entry.settlement is not None and entry.settlement.choice == "rerun"
         if self.policy.replay_only:
             return self._replay_only(call, asks=call.at_most_once and not settled and entry.state != "failed")
+        if call.kind in WAITS:
+            return Execute(LAPSED if entry.state == "failed" else "", entry)
         if entry.state == "failed":
             later = [e for e in self.own.after(entry) if not e.pure and not self.match.is_served(e)]
             if later and self._reuse(entry.key.name) == "ask" and not entry.key.scope:
@@ -244,6 +249,8 @@ class Replay:
             self._differ(place, f"the code that {entry.label} depends on has changed")
         if place.tainted:
             return self._after_difference(source, entry, call, changed)
+        if entry.waits:
+            return self._wait(source, entry, call)
         cut = is_cancelled_with_the_cell(source, entry)
         if cut and not call.pure:  # its effect may have happened, and after an edit nobody guesses
             return self._ask_person(source, [entry], call)
@@ -279,7 +286,9 @@ class Replay:
             said = f"recorded was {waiting[0].label}, the code now asks for {call.label}: {why}"
             self._differ(place, f"{said} ({detail})" if detail else said)
         # A step put in front of finished ones: the question about those will come, so it comes before any effect.
-        asked_later = [e for e in waiting if e.key.name in self.policy.mentions and not self._settled_by_rule(e)]
+        asked_later = [
+            e for e in waiting if e.key.name in self.policy.mentions and not needs_nobody(e, self._reuse(e.key.name))
+        ]
         known_name = any(e.key.name == call.name for e in source.entries.values())
         if asked_later and not known_name:
             return self._ask_person(source, asked_later, call)
@@ -293,6 +302,8 @@ class Replay:
         return None if entry is None or is_of_failed_attempt(source, entry, call.place) else entry
 
     def _after_difference(self, source: History, entry: Entry, call: Call, changed: bool) -> Verdict:
+        if entry.kind in WAITS:
+            return self._wait(source, entry, call)
         reuse = self._reuse(call.name)
         if entry.kind in HELPERS and entry.state == "completed":
             self.match.serve(source, entry)
@@ -306,10 +317,10 @@ class Replay:
         if is_of_failed_attempt(source, entry, call.place):
             self.match.serve(source, entry)
             return self._live(call, OF_FAILED_ATTEMPT)
-        keep = self._keeps(entry, call, reuse, changed)
+        keep = keeps(entry, call, reuse, changed)
         if keep is None:
             later = [e for e in self.match.unserved(source, entry.key.scope) if e.begun > entry.begun]
-            at_stake = [entry, *(e for e in later if not self._settled_by_rule(e))]
+            at_stake = [entry, *(e for e in later if not needs_nobody(e, self._reuse(e.key.name)))]
             return self._ask_person(source, at_stake, call)
         self.match.serve(source, entry)
         if keep and entry.state == "completed":
@@ -319,25 +330,17 @@ class Replay:
             return not_stored(entry)
         return self._live(call, "its code changed" if changed else "comes after the first difference")
 
-    def _keeps(self, entry: Entry, call: Call, reuse: Reuse, changed: bool) -> bool | None:
-        """Whether a recorded result is used after a difference; ``None``: a person must say."""
-        if call.rerun == "always" or reuse == "none":
-            return False
-        if not entry.finished:
-            return None if reuse == "ask" else False
-        if reuse == "all" or call.rerun == "reuse":
-            return True
-        if call.pure:
-            return not changed
-        return False if reuse == "pure" else None
+    def _wait(self, source: History, entry: Entry, call: Call) -> Verdict:
+        """A wait that the origin had begun, or that comes after a difference.
 
-    def _settled_by_rule(self, entry: Entry) -> bool:
-        """Whether nobody needs to be asked about an entry after a difference."""
-        if entry.kind in HELPERS or entry.state in ("failed", "cancelled"):
-            return True
-        if self._reuse(entry.key.name) != "ask":
-            return True
-        return entry.pure and entry.finished
+        A timer that has fired has fired; whoever answered a question had seen what was there before the change.
+        """
+        self.match.serve(source, entry)
+        if entry.kind == "timer" and entry.state == "completed":
+            return Adopt(entry, "it has fired")
+        if self.policy.replay_only:
+            return self._replay_only(call)
+        return Execute("asked again: it comes after a change" if entry.finished else "", entry)
 
     def _reuse(self, name: str) -> Reuse:
         if self.policy.from_step and not self.reached:

@@ -129,6 +129,8 @@ class RunContext:
         if carried is not None:
             raise carried.error.with_traceback(carried.__traceback__) from None
         execution = self.execution
+        if execution is not None and execution.parked is not None and error is not execution.parked:
+            raise execution.parked from None
         if execution is not None and execution.reason is not None and (error is None or isinstance(error, RunSealed)):
             raise execution.reason from None
 

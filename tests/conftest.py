@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -65,6 +66,13 @@ class Effects:
     def tags(self) -> list[str]:
         """All effects, in the order in which they happened."""
         return self.path.read_text(encoding="utf-8").splitlines() if self.path.exists() else []
+
+    def wait(self, tag: object, seconds: float = 60.0) -> None:
+        """Wait until an effect has happened. A file tells nobody when it changes, so it is looked at."""
+        ends = time.monotonic() + seconds
+        while not self.count(tag):
+            assert time.monotonic() < ends, f"{tag} has not happened; what has: {self.tags()}"
+            time.sleep(0.02)
 
     def count(self, tag: object) -> int:
         """How often an effect happened."""

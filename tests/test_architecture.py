@@ -30,17 +30,19 @@ FLOORS: list[set[str]] = [
         "call",
         "matching",
         "attempts",
+        "reusing",
         "replay",
         "branches",
         "notebooks",
         "sentences",
+        "answers",
     },
     # 2: the log
     {"log"},
     # 3: acting
-    {"engine", "running", "client", "spending", "planning", "diagnose"},
+    {"engine", "running", "client", "answering", "spending", "planning", "diagnose"},
     # 4: model and tool calls become steps
-    {"capture", "integrations", "api"},
+    {"capture", "integrations", "waiting", "api"},
     # 5: rooms that never import each other
     {"kernel", "server", "widget", "cli", "demo", "testing"},
 ]

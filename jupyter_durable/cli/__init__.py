@@ -57,7 +57,8 @@ def _run(words: list[str]) -> int:
         if args.command is None:
             parser.print_help(sys.stderr)
             return 2
-        from jupyter_durable.cli.commands import WORDS, Failed
+        from jupyter_durable.cli.commands import WORDS
+        from jupyter_durable.cli.printing import Failed
     except WrongArguments as error:
         return _wrong(error, as_json)
     except SystemExit as end:  # --help

@@ -55,6 +55,7 @@ def _argument(*names: str, **options: Any) -> Adding:
 _RUN = _argument("run", help="name or id of the run (the beginning of the id is enough)", metavar="RUN")
 _LOG = _argument("--log", metavar="DIR", help="the log directory; default: JUPYTER_DURABLE_LOG, else .durable here")
 _BRANCH = _argument("--branch", metavar="BRANCH", default="", help="name of the branch; default: the newest")
+_BY = _argument("--by", metavar="WHO", default="", help="who says it; default: you at this machine")
 _JSON = _argument("--json", action="store_true", help="print one JSON object, for programs")
 
 
@@ -150,6 +151,43 @@ COMMANDS: tuple[Command, ...] = (
             _argument("choice", help="what happened", choices=CHOICES),
             _argument("value", help="the value, for `value`", metavar="JSON", nargs="?"),
             _BRANCH,
+            _LOG,
+            _JSON,
+        ),
+    ),
+    Command(
+        "waiting",
+        "List what runs wait for: answers, signals, timers.",
+        "jupyter durable waiting",
+        "Also what was answered already and not taken yet, because the cell has not run again.",
+        (_LOG, _JSON),
+    ),
+    Command(
+        "approve",
+        "Answer what a run asks: yes, no, one of its choices, or a value that fits its schema.",
+        "jupyter durable approve 7 yes",
+        "Works with a kernel or without, also while it is busy. The first answer counts; a second one, or one that "
+        "comes too late, is refused.",
+        (
+            _argument("number", help="number of the step, as `waiting` lists it", metavar="NUMBER"),
+            _argument("answer", help="yes, no, a choice, or JSON", metavar="ANSWER"),
+            _argument("--run", metavar="RUN", default="", help="name or id of the run, where several wait"),
+            _BY,
+            _LOG,
+            _JSON,
+        ),
+    ),
+    Command(
+        "signal",
+        "Send a signal to a run: a value that it waits for, or will wait for.",
+        "jupyter durable signal literature-review payment '{\"sum\": 3}'",
+        "It is kept until the run waits for it; each is used once, the oldest first.",
+        (
+            _RUN,
+            _argument("name", help="name of the signal", metavar="NAME"),
+            _argument("value", help="its value: JSON; what is no JSON is text", metavar="VALUE", nargs="?"),
+            _argument("--id", metavar="ID", default="", help="your id of it: sent twice, it counts once"),
+            _BY,
             _LOG,
             _JSON,
         ),

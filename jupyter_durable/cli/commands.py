@@ -6,43 +6,16 @@ shows what the JSON does not have.
 
 from __future__ import annotations
 
-import argparse
 import dataclasses
 import json
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from jupyter_durable.cli import telling
 from jupyter_durable.cli.arguments import WrongArguments
+from jupyter_durable.cli.printing import Arguments, Failed, answer, remark
 from jupyter_durable.cli.tables import count, duration, facts, inert, moment, sentence, table
-
-Arguments = argparse.Namespace
-
-
-class Failed(Exception):
-    """A command could not do its work for a reason that is not one of our errors; the text is a sentence.
-
-    Attributes:
-        kind: name of the class of the reason.
-    """
-
-    def __init__(self, kind: str, message: str) -> None:
-        super().__init__(message)
-        self.kind = kind
-
-
-def answer(args: Arguments, shape: dict[str, Any], text: Callable[[], str]) -> None:
-    """Print the shape as JSON, or the text that is made of it."""
-    if args.json:
-        print(json.dumps(shape, indent=2))
-    else:
-        print(text())
-
-
-def remark(text: str) -> None:
-    """Say something beside the answer, on stderr, so that it does not mix with what programs read."""
-    print(sentence(text), file=sys.stderr)
 
 
 def demo(args: Arguments) -> int:
@@ -271,67 +244,6 @@ def doctor(args: Arguments) -> int:
     return 1 if problems else 0
 
 
-_REUSE = {"reuse": "all", "pure": "pure", "rerun": "none"}
-_DECIDED = {
-    "reuse": "the recorded results of finished steps are taken",
-    "pure": "the recorded results of pure steps are taken, and other steps are executed again",
-    "rerun": "finished steps are executed again",
-}
-
-
-def decide(args: Arguments) -> int:
-    """`jupyter durable decide RUN reuse|pure|rerun`."""
-    from jupyter_durable import client
-    from jupyter_durable.cli import shapes
-
-    log = shapes.open_existing(args.log)
-    run = shapes.find_run(log, args.run)
-    branch = client.decide(log, run, _REUSE[args.choice])  # type: ignore[arg-type]
-    shape = {
-        "format": shapes.FORMAT,
-        "log": log.location,
-        "run": run,
-        "branch": branch.name,
-        "reuse": _REUSE[args.choice],
-    }
-    name = f"Run {inert(branch.first.name)} ({inert(branch.name)})"
-    answer(args, shape, lambda: f"{name}: {_DECIDED[args.choice]}. Run the cell again to go on.")
-    return 0
-
-
-def settle(args: Arguments) -> int:
-    """`jupyter durable settle RUN STEP rerun|fail|salvage|value JSON`."""
-    value = _given(args)
-    from jupyter_durable import client
-    from jupyter_durable.cli import shapes
-
-    log = shapes.open_existing(args.log)
-    run = shapes.find_run(log, args.run)
-    step = client.settle(log, run, args.step, args.choice, value, branch=args.branch)
-    shape = {"format": shapes.FORMAT, "log": log.location, "run": run, "step": dataclasses.asdict(step)}
-
-    def text() -> str:
-        then = "will be executed again" if args.choice == "rerun" else f"counts as {step.status.replace('_', ' ')}"
-        return f"Step {inert(step.name)} ({step.number}) {then}. Run the cell again to go on."
-
-    answer(args, shape, text)
-    return 0
-
-
-def _given(args: Arguments) -> Any:
-    """The value on the command line, for ``value``."""
-    if args.choice != "value":
-        if args.value is not None:
-            raise WrongArguments(f"`{args.choice}` takes no value; leave {args.value!r} out.")
-        return None
-    if args.value is None:
-        raise WrongArguments("`value` needs the value, as JSON: settle RUN STEP value '\"text\"'.")
-    try:
-        return json.loads(args.value)
-    except ValueError as error:
-        raise WrongArguments(f"The value is no JSON ({error}). Text needs quotes of its own: '\"text\"'.") from None
-
-
 def fold(args: Arguments) -> int:
     """`jupyter durable fold`."""
     from jupyter_durable.cli import shapes
@@ -389,8 +301,11 @@ WORDS: dict[str, Callable[[Arguments], int]] = {
     "spend": spend,
     "sql": sql,
     "doctor": doctor,
-    "decide": decide,
-    "settle": settle,
+    "decide": telling.decide,
+    "settle": telling.settle,
+    "waiting": telling.waiting,
+    "approve": telling.approve,
+    "signal": telling.signal,
     "fold": fold,
     "trust": trust,
 }

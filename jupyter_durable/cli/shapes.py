@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from jupyter_durable import client, errors, spending
+from jupyter_durable.answering import WaitView
 from jupyter_durable.branches import BranchView
 from jupyter_durable.branches import Execution as Seen
 from jupyter_durable.events import (
@@ -191,6 +192,25 @@ class Unverified:
                 yield recorded
                 if upto is not None and recorded.seq == upto.seq:
                     break
+
+
+def wait(view: WaitView) -> Shape:
+    """Something that a run waits for; what was shown, and what was answered, stay in the log."""
+    info, said = view.info, view.answer
+    return {
+        "run": view.run,
+        "name": view.run_name,
+        "branch": view.branch_name,
+        "number": view.number,
+        "request": info.request,
+        "kind": view.kind,
+        "signal": view.name if view.kind == "signal" else None,
+        "question": info.question or None,
+        "choices": list(info.choices),
+        "until": info.until,
+        "running": view.running,
+        "answered": None if said is None else {"by": said.by, "via": said.via, "at": said.sent},
+    }
 
 
 def status_word(execution: Seen) -> str:

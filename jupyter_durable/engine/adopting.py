@@ -19,5 +19,5 @@ def adoption(entry: Entry, key: Key, why: str, log: EventLog) -> StepAdopted:
         at=clock.now(), name=key.name, digest=key.digest, n=key.n, scope=key.scope, evidence=entry.evidence,
         kind=entry.kind, pure=entry.pure, why=why,
         data=Adopted(execution=source.execution, seq=source.seq, payload=payload, error=entry.error,
-                     usage=entry.usage),
+                     usage=entry.usage, wait=entry.wait, receipt=entry.receipt),
     )  # fmt: skip

@@ -82,6 +82,14 @@ def current() -> Frame | None:
     return frame
 
 
+def task_of(loop: asyncio.AbstractEventLoop | None) -> asyncio.Task[Any] | None:
+    """The task that runs right now, if it is one of this loop."""
+    try:
+        return None if loop is None else asyncio.current_task(loop)
+    except RuntimeError:
+        return None
+
+
 def bind_task(task: asyncio.Task[Any], frame: Frame) -> None:
     """Give a task a frame of its own, although its context is shared."""
     global _any_task_bound

@@ -22,6 +22,8 @@ def outcome_of(execution: Execution, error: BaseException | None) -> Outcome:
     """The outcome of an execution whose cell ended with this error, or came to its end."""
     if isinstance(error, RunStopped):
         error = error.error.with_traceback(error.__traceback__)
+    if execution.parked is not None and not execution.interrupted:
+        return _parked(execution)
     if error is None:
         status: Literal["completed", "failed", "interrupted", "stopped"] = "completed"
     elif execution.interrupted or isinstance(error, KeyboardInterrupt | asyncio.CancelledError):
@@ -41,6 +43,19 @@ def outcome_of(execution: Execution, error: BaseException | None) -> Outcome:
         replayed=execution.stats.replayed + execution.stats.adopted,
         live=execution.stats.live,
         about=() if execution.reason is None else execution.reason.facts.get("about", ()),
+    )
+
+
+def _parked(execution: Execution) -> Outcome:
+    """It waits, and nothing is wrong: no error, and nothing to be tried again."""
+    assert execution.parked is not None
+    return Outcome(
+        status="parked",
+        inputs=execution.end_inputs(),
+        state=execution.book.state(),
+        replayed=execution.stats.replayed + execution.stats.adopted,
+        live=execution.stats.live,
+        about=execution.parked.facts.get("about", ()),
     )
 
 

@@ -18,6 +18,7 @@ from jupyter_durable.call import Branch, Call, Execute, Place, Stop, Verdict
 from jupyter_durable.engine import payloads
 from jupyter_durable.engine.blame import with_difference
 from jupyter_durable.engine.budget import Budget, StepCount, parse_budget
+from jupyter_durable.engine.context import task_of
 from jupyter_durable.engine.ending import about, outcome_of, unasked
 from jupyter_durable.engine.flushing import GroupFlush
 from jupyter_durable.engine.hidden import Changing, Stale, too_large
@@ -37,6 +38,7 @@ from jupyter_durable.sentences import quoted
 
 if TYPE_CHECKING:
     from jupyter_durable.engine.attempt import Attempt
+    from jupyter_durable.engine.waits import Room
 
 
 class Execution:
@@ -83,6 +85,10 @@ class Execution:
         """Why no further step may run, once the run has stopped; empty before."""
         self.reason: errors.DurableError | None = None
         """The error that stopped it."""
+        self.parked: errors.Parked | None = None
+        """It waits for a signal or a timer, and its cell ends because of that."""
+        self.main_task = task_of(spec.loop)  # of the cell's own code
+        self.room: Room | None = None  # where its waits are
         self.ended = False
         self.outcome: Outcome | None = None
         self.in_flight: dict[int, Attempt] = {}
@@ -290,9 +296,9 @@ class Execution:
                 self._before_end()
 
     @property
-    def threads_running(self) -> bool:
-        """Whether a thread of the run, or a job of it in a pool, is running."""
-        return self._threads > 0
+    def threads(self) -> int:
+        """Threads of the run, and jobs of it in pools, that run."""
+        return self._threads
 
     def safe_point(self) -> None:
         """Let an interrupt through that came while a result was being written."""

@@ -31,6 +31,8 @@ class Flags:
     durability: Literal["power", "process"] = "power"
     budget: str = ""
     """The most that the branch may spend: ``2usd``, ``50k tokens``, ``40 steps``, or several with commas."""
+    grace: str = ""
+    """How long a run in which everything waits stays in its kernel before it parks, such as ``10m`` or ``0s``."""
     plan: bool = False
     """Say what the cell would replay and buy, and run nothing of it; never recorded."""
 
@@ -39,6 +41,10 @@ class Flags:
             from jupyter_durable.engine.budget import parse_budget
 
             parse_budget(self.budget)
+        if self.grace:
+            from jupyter_durable.retry import parse_duration
+
+            parse_duration(self.grace, "--grace")
         if self.fresh and self.from_step:
             raise UsageError("`--fresh` and `--from` exclude each other: one reuses nothing, the other a beginning.")
         if self.fresh and self.replay_only:

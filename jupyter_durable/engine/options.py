@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from jupyter_durable.engine.flags import Flags
+from jupyter_durable.retry import parse_duration
 
 if TYPE_CHECKING:
     import asyncio  # `%load_ext` reads this file, and IPython itself imports it only when a cell awaits
@@ -44,8 +45,15 @@ class RunSpec(msgspec.Struct):
     """The most that all runs of the notebook together may spend."""
     spent_elsewhere: Callable[[str], tuple[float, int]] | None = None
     """Gives the dollars and tokens that the notebook's other branches than this one have spent."""
+    patience: float = 60.0
+    """Seconds for which a run that waits for somebody stays in its kernel, unless a flag says it."""
     capture_outputs: bool = False
     """Record what steps write to stdout, stderr and the display, and write it again on replay."""
+
+    @property
+    def grace(self) -> float:
+        """Seconds after which a run parks in which everything waits."""
+        return parse_duration(self.flags.grace, "grace") if self.flags.grace else self.patience
 
     @property
     def run(self) -> str:

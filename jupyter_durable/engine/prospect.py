@@ -101,7 +101,7 @@ def refuse_stalled(spec: RunSpec, view: BranchView, own: History) -> None:
     """
     if own.stalled_now < STALLED or spec.flags.replay_only:
         return
-    doubtful = [entry.label for entry in own.entries.values() if entry.state == "open"]
+    doubtful = [entry.label for entry in own.entries.values() if entry.state == "open" and not entry.waits]
     raise errors.DecisionNeeded(
         f"Run `{spec.name}`, branch `{view.name}`: the last {own.stalled_now} executions died before any step came to "
         f"an end{' in ' + ', '.join(doubtful) if doubtful else ''}. Running it again would do the same. Find what "

@@ -10,8 +10,10 @@ import msgspec
 from jupyter_durable.engine.tally import Tally
 from jupyter_durable.event_data import Usage
 
-Status = Literal["replayed", "adopted", "live", "failed", "cancelled", "interrupted", "not stored", "running"]
-"""What became of a step in this execution; ``live``: really executed, to its end."""
+Status = Literal[
+    "replayed", "adopted", "live", "failed", "cancelled", "interrupted", "not stored", "running", "waiting"
+]
+"""What became of a step in this execution; ``live``: really executed, to its end. ``waiting``: it is a wait."""
 
 
 class StepRow(msgspec.Struct):

@@ -17,6 +17,7 @@ from jupyter_durable import clock
 from jupyter_durable.engine.execution import Execution
 from jupyter_durable.engine.stats import StepRow
 from jupyter_durable.engine.tally import money, tokens_text
+from jupyter_durable.engine.waits import Wait
 from jupyter_durable.event_data import Usage
 from jupyter_durable.sentences import quoted
 
@@ -211,6 +212,14 @@ def code_marked(text: str) -> str:
     return "".join(f"<code>{part}</code>" if i % 2 and i < len(parts) - 1 else part for i, part in enumerate(parts))
 
 
+def _asking(wait: Wait) -> str:
+    """What a cell that waits says to who sits in front of it: the kernel is busy, so not by a magic."""
+    if wait.call.kind == "approval":
+        options = "|".join(wait.info.choices) or "yes|no"
+        return f"{wait.info.question} Answer in the panel, or with `jupyter durable approve {wait.number} {options}`"
+    return f"waits {wait}"
+
+
 @dataclass(slots=True)
 class Summary:
     """The summary of one cell while it runs and at its end."""
@@ -296,6 +305,12 @@ class Summary:
         offer = ""
         if self.again and status == "completed" and stats.replayed and not (stats.live or stats.adopted):
             offer = f"replayed from history; `%%durable {quoted(execution.header.name)} --fresh` for a new run"
+        if execution.parked is not None:
+            offer = "; ".join(f"waits {wait}" for wait in execution.parked.facts["waits"])
+            offer += "; run the cell again to go on"
+        elif outcome is None and execution.room is not None and (waits := list(execution.room.waits)):
+            running = running or "waiting"
+            offer = "; ".join(_asking(wait) for wait in waits)
         return CellView(
             name=execution.header.name,
             branch=execution.header.branch_name,

@@ -58,6 +58,9 @@ FLAGS: dict[str, FlagRule] = {
         "stop before the branch spends more: 2usd, 50k tokens, 40 steps",
         units=("usd", "tokens", "steps"),
     ),
+    "--grace": FlagRule(
+        "grace", "DURATION", "how long a run that waits for somebody keeps its cell running: 10m, 0s; then it parks"
+    ),
     "--plan": FlagRule("plan", "", "say what the cell would replay and what it would buy; run nothing of it"),
 }
 """Flag -> what it does, in the order in which help shows them."""

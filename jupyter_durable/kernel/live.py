@@ -35,6 +35,7 @@ from jupyter_durable.kernel.identity import (
 from jupyter_durable.kernel.interrupt import Interrupts
 from jupyter_durable.kernel.passes import Passes, attended
 from jupyter_durable.kernel.tracebacks import ErrorHandler
+from jupyter_durable.kernel.waking import ParkedCell, Waker
 from jupyter_durable.log import open_log
 from jupyter_durable.log.base import EventLog, ExecutionRecord
 from jupyter_durable.log.renames import read as read_renames
@@ -76,6 +77,7 @@ class Surroundings:
         """Id of the run that ran last in this kernel."""
         self.budget = ""
         """The most that all runs of the notebook may spend; empty: no limit."""
+        self.waker = Waker(self)
         self.ran: dict[str, Ran] = {}
         """By run: its last execution in this kernel, for *why*."""
         atexit.register(lambda: self.passes.close(hooks.succeeded, self.records))
@@ -192,6 +194,7 @@ class Surroundings:
             pass_id=pass_id,
             notebook_budget=self.budget,
             spent_elsewhere=lambda branch: spent_elsewhere(self.directory, notebook, branch),
+            patience=60.0 if self.attended else 0.0,
             capture_outputs=True,
         ), notices
 
@@ -220,6 +223,7 @@ class LiveCell:
                 f"Call the inner part as a step."
             )
         self._shell = shell = hooks.shell
+        self._source = info.raw_cell
         self._around = hooks.surroundings
         self._interrupts = Interrupts(type(shell).run_code.__code__)
         self._interrupts.install()
@@ -254,6 +258,7 @@ class LiveCell:
         execution = self.execution
         own = execution.replay.own
         around.last_run = execution.header.run
+        around.waker.forget(execution.header.run)
         self.summary = Summary(
             self._shell, execution, notices, again=own.completed_branch() and around.attended, quiet=quiet
         )
@@ -294,6 +299,9 @@ class LiveCell:
                 execution.reason,
             )
             self.summary.finish()
+            if execution.parked is not None:
+                attended = self._around.attended
+                self._around.waker.note(ParkedCell(header.run, self._source, header.cell, attended))
         finally:
             self._interrupts.restore()
 
@@ -305,10 +313,14 @@ class LiveCell:
         except LogError as refused:
             return refused
         if error is None and execution.sealed:
-            return execution.reason or RunSealed(
-                f"{execution.place_of_run()} had stopped, and the cell went on over it: {execution.sealed} If your "
-                f"code caught the error with `except`, let it through.",
-                **execution.where,
+            return (
+                execution.parked
+                or execution.reason
+                or RunSealed(
+                    f"{execution.place_of_run()} had stopped, and the cell went on over it: {execution.sealed} If your "
+                    f"code caught the error with `except`, let it through.",
+                    **execution.where,
+                )
             )
         return None
 

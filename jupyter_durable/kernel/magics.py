@@ -15,6 +15,7 @@ from jupyter_durable.errors import DurableError, LogUnusable, UsageError
 from jupyter_durable.kernel.cell import as_sentence
 from jupyter_durable.kernel.display import Shown, code_marked, duration, table
 from jupyter_durable.kernel.header import flags_help, nearest
+from jupyter_durable.kernel.waiting_words import approve, signal, waiting
 from jupyter_durable.log.base import EventLog
 
 if TYPE_CHECKING:
@@ -330,6 +331,9 @@ WORDS: dict[str, Word] = {
     "settle": Word(
         "settle [RUN] STEP rerun|fail|salvage|value EXPRESSION", "what happened to a step that is in doubt", _settle
     ),
+    "waiting": Word("waiting [RUN]", "what runs wait for, and how to answer", waiting),
+    "approve": Word("approve [NUMBER] ANSWER", "answer what a run asks: yes, no, or one of its choices", approve),
+    "signal": Word("signal [RUN/]NAME [VALUE]", "send a signal to a run; the value is JSON or text", signal),
     "spend": Word("spend [RUN] [run|cell|step|branch|notebook|day|model|all]", "what model calls cost", _spend),
     "budget": Word(
         "budget [LIMIT|off]", "the most that all runs of the notebook may spend: 5usd, 200k tokens", _budget

@@ -15,6 +15,7 @@ from typing import Any
 from jupyter_durable.engine.context import CURRENT
 from jupyter_durable.engine.execution import Execution
 from jupyter_durable.errors import DurableControl, DurableError, RunStopped
+from jupyter_durable.kernel.cell import as_sentence
 
 _HOME = str(Path(__file__).absolute().parents[1]) + os.sep
 _ON_PURPOSE = (DurableError, DurableControl, KeyboardInterrupt, asyncio.CancelledError)
@@ -65,7 +66,10 @@ class ErrorHandler:
             else:
                 shell.showtraceback((kind, error, tb), running_compiled_code=True)
             return None
-        shown = self._as_shown(error, interrupted=frame.execution.interrupted)
+        parked = frame.execution.parked
+        if parked is not None and not frame.execution.interrupted:
+            as_sentence(parked)
+        shown = parked or self._as_shown(error, interrupted=frame.execution.interrupted)
         self._ended[frame.execution] = (shown, error)
         clean(shown)
         result = getattr(shell.displayhook, "exec_result", None)

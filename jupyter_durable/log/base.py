@@ -11,7 +11,7 @@ from typing import Literal, Protocol
 
 import msgspec
 
-from jupyter_durable.event_data import ExecutionHeader, Head, Outcome
+from jupyter_durable.event_data import ExecutionHeader, Head, Outcome, Signal
 from jupyter_durable.events import AnyEvent, Recorded
 
 Durability = Literal["power", "process"]
@@ -163,6 +163,28 @@ class EventLog(Protocol):
         Raises:
             LogDamaged: it is missing or changed.
         """
+        ...
+
+    def post(self, signal: Signal) -> bool:
+        """Put a signal into the inbox of its run; after return it survives loss of power.
+
+        Anybody may post at any time: the run need not be running, nor exist yet. A signal is never taken out; the run
+        records which ones it has used.
+
+        Returns:
+            Whether it is new: false if one with this id was posted to the run before, which then stands.
+
+        Raises:
+            LogUnusable: nothing can be written here.
+        """
+        ...
+
+    def signals(self, run: str) -> list[Signal]:
+        """The signals that were posted to a run, oldest first. What is not signed with the user's key is left out."""
+        ...
+
+    def posted(self, run: str) -> int:
+        """A number that changes when something is posted to the run: asking for it costs next to nothing."""
         ...
 
     def fold(self) -> int:

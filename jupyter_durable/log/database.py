@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 TEMPORARY = ".fold-"
 """How the names of files begin that a folder needs for a moment; one that was killed leaves them behind."""
 
-SCHEMA = 2
+SCHEMA = 3
 """Version of the tables and views."""
 
 COLUMNS = {

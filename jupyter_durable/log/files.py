@@ -119,6 +119,29 @@ def write_file(path: Path, data: bytes, *, durable: bool = True) -> None:
         hooks.fsync_dir(path.parent)
 
 
+def write_new(path: Path, data: bytes) -> bool:
+    """Write a small file whole, if there is none of its name.
+
+    Returns:
+        Whether it was written: false if there is one, also if somebody else has made it at the same time.
+    """
+    temporary = path.with_name(f".{path.name}.{os.getpid()}-{clock.token_bytes(4).hex()}")
+    write_file(temporary, data)
+    try:
+        os.link(temporary, path)
+    except FileExistsError:
+        return False
+    except OSError:  # a file system without hard links: a moment remains in which two could both be first
+        if path.exists():
+            return False
+        hooks.rename(temporary, path)
+    finally:
+        with suppress(OSError):
+            temporary.unlink()
+    hooks.fsync_dir(path.parent)
+    return True
+
+
 _REASONS = {
     errno.ENOSPC: "the disk is full. Free some space, then run the cell again",
     errno.EDQUOT: "your disk quota is used up. Free some space, then run the cell again",

@@ -7,6 +7,7 @@
       journal/<execution>.jsonl    one execution, one writer; <execution>.folded once it lies in the database
       locks/<branch>.lock          who writes a branch; never removed
       blobs/<digest>               large payloads
+      inbox/<run>/...              signals to runs
       trusted/<execution>.json     histories of other keys that the user accepted
       log.duckdb                   what was folded; opened shortly, by one process at a time, and never by a run
 """
@@ -27,6 +28,7 @@ from jupyter_durable.events import AnyEvent, ExecutionStarted, Recorded
 from jupyter_durable.log import files, lease, locks
 from jupyter_durable.log.base import ExecutionRecord, Holder
 from jupyter_durable.log.blobs import BlobStore
+from jupyter_durable.log.inbox import Inbox
 from jupyter_durable.log.journal import JournalWriter
 from jupyter_durable.log.line import ROOT
 from jupyter_durable.log.listing import Entry, Lister, Listing, missing
@@ -95,6 +97,10 @@ class LocalLog:
         self.id = open_directory(self.directory, create)
         self.keys = Keyring(self.directory)
         self.blobs = BlobStore(self.directory / "blobs")
+        self.inbox = Inbox(self.directory, self.keys)
+        self.post = self.inbox.post
+        self.signals = self.inbox.signals
+        self.posted = self.inbox.posted
         self.fold_note = ""
         """Why the last `fold` left something in the journals, as a sentence; empty if it did not."""
         self._lister = Lister(self.directory)
@@ -126,7 +132,7 @@ class LocalLog:
                     continue
                 except LogError as error:
                     sentences.append(str(error))
-        return sentences
+        return sentences + self.inbox.damage()
 
     def look(self) -> Listing:
         """The listing itself, for the other files of this package."""

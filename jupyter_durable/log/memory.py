@@ -14,7 +14,7 @@ import msgspec
 
 from jupyter_durable import clock
 from jupyter_durable.errors import BranchMoved, LogDamaged, LogUnusable
-from jupyter_durable.event_data import ExecutionHeader, Head
+from jupyter_durable.event_data import ExecutionHeader, Head, Signal
 from jupyter_durable.events import AnyEvent, ExecutionEnded, ExecutionStarted, Recorded
 from jupyter_durable.log import lease
 from jupyter_durable.log.base import ExecutionRecord, Holder
@@ -90,6 +90,7 @@ class MemoryLog:
         self.lock = threading.RLock()
         self.blobs: dict[str, bytes] = {}
         self._name = name
+        self._inbox: list[Signal] = []
         self._executions: dict[str, _Execution] = {}
 
     @property
@@ -179,6 +180,23 @@ class MemoryLog:
             return self.blobs[digest]
         except KeyError:
             raise LogDamaged(f"The blob {digest} is missing.", file=digest, line=1, readable=0) from None
+
+    def post(self, signal: Signal) -> bool:
+        """See `log.base.EventLog.post`."""
+        with self.lock:
+            if any(each.id == signal.id and each.run == signal.run for each in self._inbox):
+                return False
+            self._inbox.append(signal)
+            return True
+
+    def signals(self, run: str) -> list[Signal]:
+        """See `log.base.EventLog.signals`."""
+        with self.lock:
+            return sorted((each for each in self._inbox if each.run == run), key=lambda each: each.sent)
+
+    def posted(self, run: str) -> int:
+        """See `log.base.EventLog.posted`."""
+        return sum(each.run == run for each in self._inbox)
 
     def fold(self) -> int:
         """Nothing to do: memory is queried as it is."""

@@ -10,6 +10,7 @@ text serves the database file and a connection that joins it with the tails of j
 - ``events``: one row for each event: run, branch, execution, seq, type, time, its flat fields, ``data`` as JSON.
 - ``steps``: one row for each step of a branch (its newest execution counts): status, attempts, started, ended,
   seconds, ``value`` as JSON (inert: nothing is loaded; ``blob`` names it where it is large), error, why.
+- ``waiting``: what runs wait for: kind, name, question, choices, until, request.
 - ``llm_calls`` and ``spend``: see `spend_views`.
 """
 
@@ -91,7 +92,7 @@ WITH begun AS (
         l.*,
     FROM lines l
     JOIN lines x ON x.execution = l.execution AND x.type = 'execution_started'
-    WHERE l.type IN ('step_started', 'step_adopted')
+    WHERE l.type IN ('step_started', 'step_adopted', 'wait_started')
     QUALIFY row_number() OVER (
         PARTITION BY branch, coalesce(l.scope, ''), l.name, l.digest, coalesce(l.n, 0) ORDER BY l.seq DESC, l.time DESC
     ) = 1
@@ -128,6 +129,7 @@ SELECT
         WHEN s.data ->> '$.choice' = 'value' THEN 'completed'
         WHEN s.data ->> '$.choice' = 'fail' THEN 'failed'
         WHEN e.type IS NOT NULL THEN substr(e.type, 6)
+        WHEN b.type = 'wait_started' THEN 'waiting'
         WHEN l.execution IS NOT NULL THEN 'running'
         ELSE 'in_doubt'
     END AS status,
@@ -154,10 +156,32 @@ SELECT
     coalesce(b.n, 0) AS n,
     coalesce(b.pure, false) AS pure
 FROM begun b
-LEFT JOIN ended e ON e.execution = b.execution AND e.step = b.seq AND b.type = 'step_started'
+LEFT JOIN ended e ON e.execution = b.execution AND e.step = b.seq AND b.type <> 'step_adopted'
 LEFT JOIN tried t ON t.execution = b.execution AND t.step = b.seq
 LEFT JOIN settled s ON s.branch = b.branch AND s.step = b.seq
 LEFT JOIN live l ON l.execution = b.execution
+"""
+
+_WAITING = """
+CREATE VIEW waiting AS
+SELECT
+    s.run,
+    s.branch,
+    x.name AS run_name,
+    s.seq AS step,
+    s.kind,
+    s.name,
+    l.data ->> '$.question' AS question,
+    json_extract(l.data, '$.choices') AS choices,
+    to_timestamp(CAST(l.data ->> '$.until' AS DOUBLE)) AS until,
+    s.started AS since,
+    l.data ->> '$.request' AS request,
+    x.path AS notebook,
+    x.cell
+FROM steps s
+JOIN lines l ON l.execution = s.execution AND l.seq = s.seq
+JOIN executions x ON x.execution = s.execution
+WHERE s.status = 'waiting'
 """
 
 _BRANCHES = """
@@ -199,6 +223,7 @@ VIEWS = {
     "executions": _EXECUTIONS,
     "events": _EVENTS,
     "steps": _STEPS,
+    "waiting": _WAITING,
     "branches": _BRANCHES,
     "runs": _RUNS,
     **SPEND_VIEWS,

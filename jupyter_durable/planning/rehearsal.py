@@ -199,6 +199,8 @@ def _changed(entry: Entry, call: Call) -> bool:
 
 
 def _why_again(entry: Entry, call: Call, verdict: Execute) -> str:
+    if entry.waits:
+        return "nothing has ended its wait yet"
     if verdict.why == OF_FAILED_ATTEMPT:
         return "the attempt of its step failed"
     if entry.state == "failed":

@@ -17,6 +17,9 @@ POST   sql                                       body `SqlQuestion`             
 GET    export                                    run=RUN                                         NDJSON of events
 POST   decide                                    body `DecideQuestion`                           `Done`
 POST   settle                                    body `SettleQuestion`                           `Done`
+GET    waiting                                                                                   `Waits`
+POST   answer                                    body `AnswerQuestion`                           `Done`
+POST   signal                                    body `SignalQuestion`                           `Done`
 GET    openapi.json                                                                              OpenAPI 3.1
 ====== ========================================= =============================================== ==================
 

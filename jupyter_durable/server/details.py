@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from jupyter_durable.capture.answers import Recorded, from_value
-from jupyter_durable.event_data import OutputItem, Payload, RequestInfo
+from jupyter_durable.event_data import OutputItem, Payload, RequestInfo, WaitInfo
 from jupyter_durable.events import (
     AnyEvent,
     AttemptFailed,
@@ -19,6 +19,7 @@ from jupyter_durable.events import (
     StepSettled,
     StepStarted,
 )
+from jupyter_durable.history import Entry
 from jupyter_durable.log.listing import Listing
 from jupyter_durable.server import inert, messages, replies
 from jupyter_durable.server.attempts import attempts, error_view, plain_text
@@ -30,6 +31,7 @@ from jupyter_durable.server.place import NotHere
 from jupyter_durable.server.reading import Events, events_of
 from jupyter_durable.server.shapes import (
     AdoptedFrom,
+    AnswerItem,
     ErrorView,
     Failure,
     ModelCall,
@@ -37,12 +39,15 @@ from jupyter_durable.server.shapes import (
     OutputView,
     Settled,
     StepDetail,
+    WaitPart,
 )
 from jupyter_durable.server.tracks import Track
 
 _EVENTS = 2000
 """Events of one step that are read."""
 _OUTPUT = 100_000
+_SHOWN = 512 * 1024
+"""Bytes of what is shown with one question."""
 _BODY = 1_000_000
 """Bytes of a body that is sent whole."""
 
@@ -79,6 +84,7 @@ def detail(view: LogView, run: str, branch: str, number: int) -> StepDetail:
                     outputs=parts.outputs(),
                     notices=notices(entry.notices),
                     call=parts.call() if entry.kind == "model" else None,
+                    wait=wait_part(entry),
                     note=parts.note,
                 )
 
@@ -161,7 +167,7 @@ class _Parts:
         for _, _, event in self.events:
             if isinstance(event, StepOutput):
                 for item in event.data:
-                    shown = _output(item, left)
+                    shown = output_view(item, left)
                     if shown is None:
                         self.note = self.note or "It wrote more than is shown here."
                         return found
@@ -258,7 +264,13 @@ def _short(body: Any) -> Any:
         return None
 
 
-def _output(item: OutputItem, left: int) -> OutputView | None:
+def output_view(item: OutputItem, left: int) -> OutputView | None:
+    """One piece of output as it is shown; ``None`` if it is larger than what is left.
+
+    Args:
+        item: the output.
+        left: bytes that it may have.
+    """
     data: dict[str, Any] = {}
     if isinstance(item.data, msgspec.Raw):
         if len(bytes(item.data)) > left:
@@ -271,3 +283,35 @@ def _output(item: OutputItem, left: int) -> OutputView | None:
     if len(item.text) > left:
         return None
     return OutputView(kind=item.kind, text=plain_text(item.text[:_OUTPUT]), data=data)
+
+
+def wait_part(entry: Entry) -> WaitPart | None:
+    """What a step waits for, or waited for; ``None`` for any other step."""
+    info, receipt = entry.wait, entry.receipt
+    if info is None:
+        return None
+    return WaitPart(
+        request=info.request,
+        question=info.question,
+        choices=list(info.choices),
+        schema=schema_of(info),
+        shown=shown_with(info),
+        until=info.until,
+        receipt=None if receipt is None else AnswerItem(by=receipt.by, via=receipt.via, at=receipt.sent),
+    )
+
+
+def schema_of(info: WaitInfo) -> Any:
+    """The JSON schema of the answer; ``None``: any JSON."""
+    return inert.tree_of(bytes(info.schema)) if isinstance(info.schema, msgspec.Raw) else None
+
+
+def shown_with(info: WaitInfo) -> list[OutputView]:
+    """What was shown with a question, up to a length."""
+    left, shown = _SHOWN, list[OutputView]()
+    for item in info.shown:
+        output = output_view(item, left)
+        if output is not None:
+            left -= len(bytes(item.data)) if isinstance(item.data, msgspec.Raw) else 0
+            shown.append(output)
+    return shown

@@ -15,7 +15,7 @@ import msgspec
 
 from jupyter_durable import clock
 from jupyter_durable.errors import LogError, LogTooNew, LogUntrusted
-from jupyter_durable.event_data import ExecutionHeader, Head, Notice
+from jupyter_durable.event_data import ExecutionHeader, Head, Notice, RequestInfo
 from jupyter_durable.events import (
     AnyEvent,
     AttemptFailed,
@@ -33,6 +33,7 @@ from jupyter_durable.events import (
     StepOutput,
     StepSettled,
     StepStarted,
+    WaitStarted,
 )
 from jupyter_durable.history import Entry, History
 from jupyter_durable.keys import Key, inner_scope, parent_scope
@@ -193,7 +194,7 @@ class BranchIndex:
 
     def _apply(self, seq: int, event: AnyEvent) -> None:
         history = self.history
-        if isinstance(event, StepStarted):
+        if isinstance(event, StepStarted | WaitStarted):
             self._started(seq, event)
             return
         if isinstance(event, StepAdopted):
@@ -225,16 +226,16 @@ class BranchIndex:
             return
         self._about(seq, event, entry)
 
-    def _started(self, seq: int, event: StepStarted) -> None:
+    def _started(self, seq: int, event: StepStarted | WaitStarted) -> None:
         self._begun_before(event)
         self.history.apply(seq, event)
         track = self._track(self.history.by_seq[seq], seq, event.at)
         track.began, track.ended, track.seconds, track.told, track.value = event.at, -1.0, -1.0, False, NO_DIGEST
         track.cell = self._cell
-        if event.data is not None:
+        if isinstance(event.data, RequestInfo):
             track.line, track.provider, track.model = event.data.line, event.data.provider, event.data.model
 
-    def _begun_before(self, event: StepStarted | StepAdopted) -> None:
+    def _begun_before(self, event: StepStarted | StepAdopted | WaitStarted) -> None:
         known = self.history.entries.get(Key(event.scope, event.name, event.digest, event.n))
         if known is not None:
             self._leave(self.tracks[known.begun])

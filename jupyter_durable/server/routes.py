@@ -13,11 +13,12 @@ from importlib.metadata import PackageNotFoundError, version
 import msgspec
 
 from jupyter_durable.errors import UsageError
-from jupyter_durable.server import asking, comparing, deciding, details, listing, pages
+from jupyter_durable.server import answering, asking, comparing, deciding, details, listing, pages
 from jupyter_durable.server.place import check
 from jupyter_durable.server.questions import Question
 from jupyter_durable.server.shapes import (
     About,
+    AnswerQuestion,
     Bill,
     DecideQuestion,
     Diff,
@@ -27,9 +28,11 @@ from jupyter_durable.server.shapes import (
     Runs,
     SettleQuestion,
     Shape,
+    SignalQuestion,
     SqlAnswer,
     SqlQuestion,
     StepDetail,
+    Waits,
 )
 from jupyter_durable.server.watching import SCHEMA_ID
 
@@ -161,6 +164,19 @@ def _settle(asked: Question) -> Done:
     return deciding.settle(asked.view, question, asked.person)
 
 
+def _waiting(asked: Question) -> Waits:
+    place = asked.place
+    return answering.waits(asked.logs.find(place), str(place.log))
+
+
+def _answer(asked: Question) -> Done:
+    return answering.answer(asked.view, asked.read(AnswerQuestion), asked.person)
+
+
+def _signal(asked: Question) -> Done:
+    return answering.signal(asked.view, asked.read(SignalQuestion), asked.person)
+
+
 # The table ----------------------------------------------------------------------------------------------------------
 
 _NOTEBOOK = Parameter("notebook", "The server's path of a notebook, to find its log; without it, the root's.")
@@ -229,5 +245,8 @@ ROUTES: tuple[Route, ...] = (
     Route("GET", "export", None, "Every event of a run, one a line (NDJSON).", None, None, (_NOTEBOOK, _RUN)),
     Route("POST", "decide", _decide, "Say what becomes of finished steps.", Done, DecideQuestion, (_NOTEBOOK,)),
     Route("POST", "settle", _settle, "Say what happened to a step in doubt.", Done, SettleQuestion, (_NOTEBOOK,)),
+    Route("GET", "waiting", _waiting, "What runs wait for.", Waits, None, (_NOTEBOOK,)),
+    Route("POST", "answer", _answer, "Answer what a run asks.", Done, AnswerQuestion, (_NOTEBOOK,)),
+    Route("POST", "signal", _signal, "Send a signal to a run.", Done, SignalQuestion, (_NOTEBOOK,)),
     Route("GET", "openapi.json", None, "This description."),
 )  # fmt: skip

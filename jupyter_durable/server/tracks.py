@@ -79,5 +79,7 @@ class Sum(msgspec.Struct, eq=False):
 
 
 def raw_state(entry: Entry) -> str:
-    """The state of an entry, with adoption as one of its own."""
+    """The state of an entry, with adoption and waiting as ones of their own."""
+    if entry.waits:
+        return "waiting"
     return "adopted" if entry.adopted is not None and entry.seq == entry.end else entry.state

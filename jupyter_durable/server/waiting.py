@@ -9,7 +9,7 @@ from jupyter_durable.event_data import Outcome
 from jupyter_durable.log.base import ExecutionRecord
 from jupyter_durable.server.shapes import Waiting, WaitingStep
 
-Kind = Literal["settle", "decide", "resume", "read"]
+Kind = Literal["settle", "decide", "resume", "read", "answer", "timer"]
 
 _KINDS: dict[str, Kind] = {
     "InDoubtError": "settle",
@@ -57,6 +57,8 @@ def _kind(outcome: Outcome | None, *, decided: bool) -> tuple[Kind, str]:
         return "resume", "It was decided about. Run the cell again to go on."
     if outcome is None:
         return "resume", "Its kernel died. Run the cell again: finished steps come back, and it goes on from there."
+    if outcome.status == "parked":
+        return _parked(outcome)
     if outcome.error is None or outcome.status == "interrupted":
         return "resume", "It was interrupted. Run the cell again: finished steps come back, and it goes on from there."
     kind = _KINDS.get(outcome.error.type.rpartition(".")[2], "read")
@@ -65,3 +67,9 @@ def _kind(outcome: Outcome | None, *, decided: bool) -> tuple[Kind, str]:
     if kind == "resume":
         return kind, "It stopped before it would spend. Run the cell again to go on from there."
     return kind, outcome.error.message
+
+
+def _parked(outcome: Outcome) -> tuple[Kind, str]:
+    if any(each.kind != "timer" for each in outcome.about):
+        return "answer", "It waits for an answer or a signal. Then run the cell again to go on."
+    return "timer", "It waits for a timer. When that is over, run the cell again to go on."

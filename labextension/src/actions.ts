@@ -8,6 +8,8 @@ export interface IActions {
   leave: () => void;
   /** Run the cell of an unfinished run again; without a run, those of all of them. */
   resume?: (run?: string) => void;
+  /** Whether cells are run again by themselves once they can go on; absent where that cannot be. */
+  goesOn?: () => boolean;
   /** Run the cell of a run again, from a step on. */
   runFrom?: (run: string, step: number) => void;
   /** Put the chosen step into the clipboard, as Python that asks the log for it. */

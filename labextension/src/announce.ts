@@ -3,13 +3,17 @@
  * not each step, or nobody could listen to anything else.
  */
 import { type IWords, itemState } from './format';
-import type { IRunItem } from './shapes';
+import type { IRunItem, IWaitItem } from './shapes';
+import { asksText } from './waits';
 
 /** How the runs of a notebook stood when they were looked at last. */
 export class Heard {
   /** Whether anybody looked. */
   looked = false;
   readonly runs = new Map<string, string>();
+  /** Whether anybody looked at what the runs wait for. */
+  asked = false;
+  readonly requests = new Set<string>();
 }
 
 const standing = (run: IRunItem): string =>
@@ -33,12 +37,32 @@ export function news(heard: Heard, runs: readonly IRunItem[], words: IWords): st
     }
     if (run.waits && (run.waits.kind === 'settle' || run.waits.kind === 'decide')) {
       said.push(words.__('Run %1 waits for you.', run.name));
+    } else if (run.waits?.kind === 'answer') {
+      // What it asks is said by `asks`.
     } else if (run.status !== 'stopped' || run.waits?.kind === 'read') {
       // One that stopped before it would spend has asked already, by a dialog.
       said.push(words.__('Run %1: %2.', run.name, itemState(run, words).word));
     }
   }
   return said;
+}
+
+/**
+ * The requests that have begun to wait for a person since the last look, each once. What was seen at the first look is
+ * no news.
+ */
+export function asks(heard: Heard, waits: readonly IWaitItem[]): IWaitItem[] {
+  const first = !heard.asked;
+  heard.asked = true;
+  const fresh = waits.filter(
+    wait => wait.kind !== 'timer' && wait.answered === null && !heard.requests.has(wait.request)
+  );
+  fresh.forEach(wait => heard.requests.add(wait.request));
+  return first ? [] : fresh;
+}
+
+export function asksSentences(waits: readonly IWaitItem[], words: IWords): string[] {
+  return waits.map(wait => asksText(wait, words));
 }
 
 /** The one live region of the extension. It lies in the page itself: one in a closed side bar would be silent. */

@@ -1,6 +1,7 @@
 /** The routes, one function each. What they mean: `jupyter_durable/server/__init__.py`. */
 import type {
   By,
+  IAnswerQuestion,
   IAbout,
   IBill,
   IDecideQuestion,
@@ -11,7 +12,8 @@ import type {
   IRuns,
   ISettleQuestion,
   ISqlAnswer,
-  IStepDetail
+  IStepDetail,
+  IWaits
 } from './shapes';
 import type { ITransport, Parameters } from './transport';
 
@@ -64,6 +66,14 @@ export class Api {
 
   settle(question: ISettleQuestion): Promise<IDone> {
     return this.post(['settle'], question);
+  }
+
+  waiting(): Promise<IWaits> {
+    return this.get(['waiting']);
+  }
+
+  answer(question: IAnswerQuestion): Promise<IDone> {
+    return this.post(['answer'], question);
   }
 
   private get<T>(path: string[], parameters: Parameters = {}): Promise<T> {

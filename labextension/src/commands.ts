@@ -9,8 +9,8 @@ import { again } from './again';
 import { durableCells } from './cells';
 import { confirmAgain } from './dialogs';
 import { codeOf } from './code';
-import { waitingRuns } from './components/waiting';
-import { type IWords, isUnfinished } from './format';
+import { countWaiting } from './components/waiting';
+import type { IWords } from './format';
 import { findHeader } from './header';
 import { durableIcon, freshIcon, resumeIcon } from './icon';
 import type { IRunItem } from './shapes';
@@ -88,14 +88,14 @@ export function addCommands(app: JupyterFrontEnd, palette: ICommandPalette | nul
         }
       }
     },
-    isEnabled: () => (store.runs?.runs ?? []).some(run => run.here && isUnfinished(run)),
+    isEnabled: () => (store.runs?.runs ?? []).some(run => run.here && store.canGoOn(run)),
     execute: args => what.resume(typeof args['run'] === 'string' ? args['run'] : '')
   });
   commands.addCommand(CommandIDs.waiting, {
     label: words.__('Show What Waits for You'),
-    caption: words.__('Go to the first step or run that waits for a person'),
+    caption: words.__('Go to the first question, step or run that waits for a person'),
     describedBy: NOTHING,
-    isEnabled: () => waitingRuns(store).length > 0,
+    isEnabled: () => countWaiting(store) > 0,
     execute: () => what.waiting()
   });
   commands.addCommand(CommandIDs.view, {

@@ -28,6 +28,20 @@ export function duration(seconds: number | null): string {
     : `${Math.floor(minutes / 60)} h ${minutes % 60} min`;
 }
 
+/** What is left of a wait: seconds do not matter where days are meant. */
+export function left(seconds: number): string {
+  const whole = Math.ceil(seconds);
+  if (whole < 60) {
+    return `${whole} s`;
+  }
+  const minutes = Math.round(whole / 60);
+  if (minutes < 60) {
+    return `${minutes} min`;
+  }
+  const hours = Math.floor(minutes / 60);
+  return hours < 48 ? `${hours} h ${minutes % 60} min` : `${Math.floor(hours / 24)} d ${hours % 24} h`;
+}
+
 /** Dollars: two digits, more where two would say nothing. */
 export function money(dollars: number): string {
   if (dollars === 0 || dollars >= 0.01) {
@@ -84,6 +98,8 @@ export function stepState(status: StepStatus, source: Source, words: IWords): IS
   switch (status) {
     case 'running':
       return { sign: '▶', word: words.__('running'), tone: 'busy' };
+    case 'waiting':
+      return { sign: '◔', word: words.__('waiting'), tone: 'warn' };
     case 'in_doubt':
       return { sign: '?', word: words.__('in doubt'), tone: 'warn' };
     case 'failed':
@@ -111,6 +127,8 @@ export function runState(status: RunStatus, words: IWords): IState {
       return { sign: '✕', word: words.__('failed'), tone: 'bad' };
     case 'interrupted':
       return { sign: '‖', word: words.__('interrupted'), tone: 'warn' };
+    case 'parked':
+      return { sign: '◔', word: words.__('parked'), tone: 'warn' };
     default:
       return { sign: '△', word: words.__('needs a decision'), tone: 'warn' };
   }
@@ -137,6 +155,10 @@ export function waitsText(run: IRunItem, words: IWords): string {
       return words.__('after an edit: say what becomes of %1', steps);
     case 'resume':
       return words.__('can be resumed');
+    case 'answer':
+      return words.__('waits for an answer');
+    case 'timer':
+      return words.__('waits for a timer');
     default:
       return words.__('stopped; see why');
   }

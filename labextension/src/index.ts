@@ -7,19 +7,21 @@ import { IStatusBar } from '@jupyterlab/statusbar';
 import { ITranslator, nullTranslator } from '@jupyterlab/translation';
 import { SplitPanel, type Widget } from '@lumino/widgets';
 import type { IActions } from './actions';
-import { Heard, news, Region } from './announce';
+import { asks, asksSentences, Heard, news, Region } from './announce';
 import { Api } from './api';
 import { cellName, mark, reveal } from './cells';
-import { goTo, waitingRuns } from './components/waiting';
+import { goTo, goToWait, waitingRuns, waits } from './components/waiting';
 import { addCommands } from './commands';
 import { watch } from './deaths';
 import { askToSpend, confirmAgain } from './dialogs';
 import { durableIcon } from './icon';
 import { RestTransport } from './rest';
 import { type IEnd, type IProspect, prospect, prospectText, Ran, resume, runWith } from './resume';
+import type { IWaitItem } from './shapes';
 import { StatusWidget } from './status';
 import { Store } from './store';
 import { CommandIDs, DOMAIN, PLUGIN_ID, type ViewName } from './tokens';
+import { asksText, isAgreed, isDone, now } from './waits';
 import { PanelWidget, ViewsWidget } from './widgets';
 
 /** What the settings say; the schema explains each. */
@@ -28,6 +30,8 @@ interface IWishes {
   notifyAfterKernelDeath: boolean;
   askBeforeResume: boolean;
   askBeforeRerun: boolean;
+  resumeWhenAnswered: boolean;
+  notifyQuestions: boolean;
   refreshSeconds: number;
 }
 
@@ -60,6 +64,8 @@ function activate(
     notifyAfterKernelDeath: true,
     askBeforeResume: true,
     askBeforeRerun: true,
+    resumeWhenAnswered: false,
+    notifyQuestions: true,
     refreshSeconds: 2
   };
 
@@ -77,7 +83,18 @@ function activate(
   const remember = (notebook: NotebookPanel, id: string): void => {
     told.set(notebook, [...(told.get(notebook) ?? []), id]);
   };
-  const go = async (notebook: NotebookPanel, found: IProspect, flag = ''): Promise<void> => {
+  /** The cells of a prospect that this person has let go on, by an answer in the panel. */
+  const agreedOf = (found: IProspect): Set<string> => {
+    const person = store.about?.user ?? '';
+    const agreed = found.cells.filter(({ run }) => run && isAgreed(run.run, store.waits ?? [], person));
+    return new Set(agreed.map(each => each.cell.model.id));
+  };
+  const go = async (
+    notebook: NotebookPanel,
+    found: IProspect,
+    flag = '',
+    agreed: ReadonlySet<string> = agreedOf(found)
+  ): Promise<void> => {
     if (going.has(notebook)) {
       Notification.info(words.__('The durable cells of this notebook are being resumed already.'), {
         autoClose: 3000
@@ -93,6 +110,7 @@ function activate(
         words,
         ran,
         flag,
+        agreed,
         ask: wishes.askBeforeResume
           ? (cell, ahead, more) => askToSpend(ahead?.name ?? name(cell.model.id), ahead, more, words)
           : null
@@ -103,6 +121,7 @@ function activate(
       }
     } finally {
       going.delete(notebook);
+      goOn();
     }
   };
   const tell = (notebook: NotebookPanel, end: IEnd): void => {
@@ -132,7 +151,7 @@ function activate(
     if (!notebook || !store.api) {
       return;
     }
-    const found = await prospect(notebook, store.api, store.runs?.runs ?? [], run);
+    const found = await prospect(notebook, store.api, store.runs?.runs ?? [], run, store.waits ?? []);
     if (found.cells.length === 0) {
       Notification.info(words.__('No durable cell of this notebook waits to be resumed.'), {
         autoClose: 5000
@@ -141,6 +160,40 @@ function activate(
       await go(notebook, found);
     }
   };
+  const goesOn = (): boolean => store.goOn ?? wishes.resumeWhenAnswered;
+  /** Executions after which a run was let go on by itself: each once, or one that cannot go on would be run for ever. */
+  const tried = new Set<string>();
+  let alarm: ReturnType<typeof setTimeout> | undefined;
+  /** Run the cell of a parked run again that was answered, or whose timer is over, where a person wants that. */
+  const goOn = (): void => {
+    clearTimeout(alarm);
+    const notebook = tracker.currentWidget;
+    const { api, runs, waits } = store;
+    if (!notebook || !api || !runs || !waits || !goesOn() || api.notebook !== pathOf(app, notebook)) {
+      return;
+    }
+    const parked = runs.runs.filter(run => run.here && run.status === 'parked');
+    const moments = waits
+      .filter(wait => !isDone(wait, now()) && parked.some(run => run.run === wait.run))
+      .flatMap(wait => wait.until ?? []);
+    if (moments.length > 0) {
+      const rest = (Math.min(...moments) - now()) * 1000 + 50;
+      alarm = setTimeout(() => void store.refresh(), Math.min(Math.max(rest, 50), 86_400_000));
+    }
+    const next = parked.find(run => store.canGoOn(run) && !tried.has(`${run.run}/${run.head}`));
+    if (!next || going.has(notebook)) {
+      return;
+    }
+    tried.add(`${next.run}/${next.head}`);
+    void prospect(notebook, api, runs.runs, next.run, waits)
+      .then(found =>
+        found.cells.length === 0
+          ? undefined
+          : go(notebook, found, '', new Set(found.cells.map(each => each.cell.model.id)))
+      )
+      .catch(reason => console.warn('jupyter_durable: a parked run was not resumed.', reason));
+  };
+  store.changed.connect(goOn);
   /** Run everything of a prospect anew, if the person wants to pay for it again. */
   const startFresh = async (notebook: NotebookPanel, found: IProspect): Promise<void> => {
     const names = found.cells.map(each => each.run?.name ?? '').join(', ');
@@ -165,6 +218,7 @@ function activate(
         tracker.currentWidget.content.activate();
       }
     },
+    goesOn,
     resume: run => void app.commands.execute(CommandIDs.resume, run ? { run } : {}),
     runFrom: (run, step) => void app.commands.execute(CommandIDs.from, { run, step }),
     copyStep: () => void app.commands.execute(CommandIDs.copy),
@@ -182,6 +236,13 @@ function activate(
   panel.title.caption = words.__('Durable cells');
   app.shell.add(panel, 'right', { rank: 850, type: 'Durable' });
   restorer?.add(panel, panel.id);
+
+  /** Open the panel where a request is answered. */
+  const answer = (wait: IWaitItem): void => {
+    goToWait(store, actions, wait);
+    open();
+    panel.focusWait(wait.request);
+  };
 
   let views: MainAreaWidget<ViewsWidget> | null = null;
   const view = (name: ViewName): void => {
@@ -210,7 +271,12 @@ function activate(
     resume: ask,
     asks: () => wishes.askBeforeRerun,
     waiting: () => {
-      const first = waitingRuns(store)[0];
+      const [asked] = waits(store);
+      const [first] = waitingRuns(store);
+      if (asked) {
+        answer(asked);
+        return;
+      }
       open();
       if (first) {
         goTo(store, actions, first);
@@ -235,16 +301,40 @@ function activate(
   const region = new Region();
   let heard = new Heard();
   let heardOf = '';
+  /** Notices about requests that wait. */
+  const notices = new Map<string, string>();
   store.changed.connect(() => {
-    if (store.runs && store.api && store.phase === 'ready') {
+    if (store.runs && store.waits && store.api && store.phase === 'ready') {
       if (heardOf !== store.api.notebook) {
         heardOf = store.api.notebook;
         heard = new Heard();
       }
       const runs = store.runs.runs.filter(run => run.here);
-      region.say(news(heard, runs, words));
+      const here = new Set(runs.map(run => run.run));
+      const open = store.waits.filter(wait => here.has(wait.run));
+      const fresh = asks(heard, open);
+      region.say([...news(heard, runs, words), ...asksSentences(fresh, words)]);
+      fresh.forEach(notice);
+      for (const [request, id] of notices) {
+        if (!open.some(wait => wait.request === request && wait.answered === null)) {
+          Notification.dismiss(id);
+          notices.delete(request);
+        }
+      }
     }
   });
+
+  /** Say that a run asks, where nobody sees the panel. */
+  const notice = (wait: IWaitItem): void => {
+    if (!wishes.notifyQuestions || (panel.isVisible && !document.hidden)) {
+      return;
+    }
+    const id = Notification.info(asksText(wait, words), {
+      autoClose: false,
+      actions: [{ label: words.__('Answer'), displayType: 'accent', callback: () => answer(wait) }]
+    });
+    notices.set(wait.request, id);
+  };
 
   const follow = (): void => {
     const notebook = tracker.currentWidget;

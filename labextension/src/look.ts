@@ -1,7 +1,7 @@
 /** How a person looks at the runs of one notebook. Each notebook has its own, and gets it back with its tab. */
 
 /** The quick choices of the filter, beside free text. */
-export type Only = 'all' | 'live' | 'failed' | 'doubt' | 'running' | 'model';
+export type Only = 'all' | 'live' | 'failed' | 'doubt' | 'waiting' | 'running' | 'model';
 
 /** What is shown of the tree. */
 export interface ILook {
@@ -24,6 +24,8 @@ export interface IPlace {
   branch: string;
   step: number | null;
   look: ILook;
+  /** Whether cells are run again once they can go on; `null`: as the settings say. */
+  goOn: boolean | null;
 }
 
 export const BEGINNING: IPlace = {
@@ -32,7 +34,8 @@ export const BEGINNING: IPlace = {
   run: '',
   branch: '',
   step: null,
-  look: WHOLE
+  look: WHOLE,
+  goOn: null
 };
 
 /** The places of all notebooks of a page, by their paths. */

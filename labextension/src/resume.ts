@@ -11,9 +11,10 @@ import { OutputArea } from '@jupyterlab/outputarea';
 import { askAhead, type IAhead } from './ahead';
 import type { Api } from './api';
 import { cellName, durableCells, type IDurableCell } from './cells';
-import { type IWords, isUnfinished, spentText } from './format';
+import { type IWords, spentText } from './format';
 import { findHeader, hasFlag, withFlag } from './header';
-import type { IRunItem } from './shapes';
+import type { IRunItem, IWaitItem } from './shapes';
+import { canGoOn, now } from './waits';
 
 /** Which cells ran to their end since their kernel began. */
 export class Ran {
@@ -43,15 +44,19 @@ export interface IProspect {
   unpriced: number;
 }
 
-/** @param run - id of the one run that is meant; empty: all that did not come to their end */
+/**
+ * @param run - id of the one run that is meant; empty: all that did not come to their end
+ * @param waits - what the runs wait for, as far as it is known
+ */
 export async function prospect(
   panel: NotebookPanel,
   api: Api,
   runs: readonly IRunItem[],
-  run = ''
+  run = '',
+  waits: readonly IWaitItem[] = []
 ): Promise<IProspect> {
   const cells = durableCells(panel, runs).filter(
-    each => each.run && isUnfinished(each.run) && (run === '' || each.run.run === run)
+    each => each.run && canGoOn(each.run, waits, now()) && (run === '' || each.run.run === run)
   );
   const found: IProspect = { cells, steps: 0, cost: 0, tokens: 0, unpriced: 0 };
   for (const { run } of cells) {
@@ -81,7 +86,10 @@ export function prospectText(found: IProspect, words: IWords): string {
 
 /** How a round of resuming ended. */
 export interface IEnd {
-  /** `done`: every cell came to its end. `no`: a person did not want to spend. `stopped`: a cell failed, or asks. */
+  /**
+   * `done`: every cell came to its end, or the last one waits. `no`: a person did not want to spend. `stopped`: a cell
+   * failed, or asks.
+   */
   how: 'done' | 'no' | 'stopped';
   /** Where it ended. */
   cell: CodeCell | null;
@@ -101,6 +109,8 @@ export interface IWays {
    * @param more - whether durable cells follow
    */
   ask: ((cell: CodeCell, ahead: IAhead | null, more: boolean) => Promise<'yes' | 'all' | 'no'>) | null;
+  /** Ids of cells that a person has let go on already, by an answer: nobody is asked about these. */
+  agreed: ReadonlySet<string>;
 }
 
 /** Run what is needed, in order. */
@@ -120,7 +130,7 @@ export async function resume(panel: NotebookPanel, found: IProspect, ways: IWays
   let asks = ways.ask;
   for (const [index, cell] of cells.entries()) {
     const flag = wanted.has(cell.model.id) ? ways.flag : '';
-    if (asks && !flag && isDurable(cell)) {
+    if (asks && !flag && isDurable(cell) && !ways.agreed.has(cell.model.id)) {
       const more = cells.slice(index + 1).some(isDurable);
       const answer = await replayOrAsk(panel, cell, ahead => asks?.(cell, ahead, more) ?? 'no');
       if (answer === 'done') {
@@ -138,6 +148,10 @@ export async function resume(panel: NotebookPanel, found: IProspect, ways: IWays
     const done = flag
       ? await runWith(panel, cell, flag)
       : await NotebookActions.runCells(panel.content, [cell], panel.sessionContext);
+    if (!done && index === cells.length - 1 && errorOf(cell)?.name === PARKED) {
+      // It waits again: the panel says for what.
+      return { how: 'done', cell, message: '' };
+    }
     if (!done) {
       return stoppedAt(panel, cell, ways.words);
     }
@@ -154,6 +168,7 @@ function isDurable(cell: CodeCell): boolean {
 /** The errors by which a cell asks a person. */
 const QUESTIONS = ['InDoubtError', 'ValueNotStored', 'DecisionNeeded'];
 const REPLAY_ONLY = 'ReplayOnlyError';
+const PARKED = 'Parked';
 
 /**
  * Replay a durable cell, and ask at the first step that is not in the log.
@@ -200,13 +215,15 @@ function stoppedAt(panel: NotebookPanel, cell: CodeCell, words: IWords): IEnd {
   const error = errorOf(cell);
   const name = cellName(panel, cell.model.id, words);
   const message =
-    error && QUESTIONS.includes(error.name)
-      ? words.__('%1 waits for you: it asks what becomes of a step. The cells after it were not run.', name)
-      : words.__(
-          '%1 did not come to its end%2. The cells after it were not run.',
-          name,
-          error ? ` (${error.name})` : ''
-        );
+    error?.name === PARKED
+      ? words.__('%1 waits, and is parked. The cells after it were not run.', name)
+      : error && QUESTIONS.includes(error.name)
+        ? words.__('%1 waits for you: it asks what becomes of a step. The cells after it were not run.', name)
+        : words.__(
+            '%1 did not come to its end%2. The cells after it were not run.',
+            name,
+            error ? ` (${error.name})` : ''
+          );
   return { how: 'stopped', cell, message };
 }
 

@@ -89,9 +89,9 @@ export interface IDone {
   message: string;
 }
 
-export type RunStatus = 'running' | 'completed' | 'failed' | 'interrupted' | 'stopped' | 'decided';
+export type RunStatus = 'running' | 'completed' | 'failed' | 'interrupted' | 'stopped' | 'decided' | 'parked';
 
-export type StepStatus = 'running' | 'in_doubt' | 'completed' | 'failed' | 'cancelled' | 'not_stored' | 'adopted';
+export type StepStatus = 'running' | 'waiting' | 'in_doubt' | 'completed' | 'failed' | 'cancelled' | 'not_stored' | 'adopted';
 
 export interface IProblem {
   format: number;
@@ -230,6 +230,22 @@ export interface IAdoptedFrom {
   branch_name: string;
 }
 
+export interface IAnswerItem {
+  by: string;
+  via: string;
+  at: number;
+}
+
+export interface IWaitPart {
+  request: string;
+  question: string;
+  choices: string[];
+  schema: unknown;
+  shown: IOutputView[];
+  until: number | null;
+  receipt: IAnswerItem | null;
+}
+
 export interface IStepDetail {
   format: number;
   log: string;
@@ -249,6 +265,7 @@ export interface IStepDetail {
   outputs: IOutputView[];
   notices: INoticeItem[];
   call: IModelCall | null;
+  wait: IWaitPart | null;
   note: string;
 }
 
@@ -279,7 +296,7 @@ export interface IWaitingStep {
 }
 
 export interface IWaiting {
-  kind: 'settle' | 'decide' | 'resume' | 'read';
+  kind: 'settle' | 'decide' | 'resume' | 'read' | 'answer' | 'timer';
   branch: string;
   branch_name: string;
   steps: IWaitingStep[];
@@ -405,4 +422,43 @@ export interface IPage {
   notices: INoticeItem[];
   untrusted: string;
   damaged: string;
+}
+
+export interface IWaitItem {
+  run: string;
+  run_name: string;
+  branch: string;
+  branch_name: string;
+  number: number;
+  request: string;
+  kind: 'timer' | 'signal' | 'approval';
+  signal: string;
+  question: string;
+  choices: string[];
+  schema: unknown;
+  shown: IOutputView[];
+  until: number | null;
+  running: boolean;
+  cell: string;
+  notebook: string;
+  answered: IAnswerItem | null;
+}
+
+export interface IWaits {
+  format: number;
+  log: string;
+  waits: IWaitItem[];
+}
+
+export interface IAnswerQuestion {
+  run: string;
+  request: string;
+  value: unknown;
+}
+
+export interface ISignalQuestion {
+  run: string;
+  name: string;
+  value: unknown;
+  id: string;
 }

@@ -1,7 +1,7 @@
 /** One word in the status bar: how the durable cells of the notebook stand. */
 import { ReactWidget, UseSignal } from '@jupyterlab/ui-components';
 import * as React from 'react';
-import { waitingRuns } from './components/waiting';
+import { countWaiting } from './components/waiting';
 import { type IWords, isUnfinished, spentText } from './format';
 import type { Store } from './store';
 
@@ -26,15 +26,18 @@ export class StatusWidget extends ReactWidget {
     }
     const { words } = this;
     const running = runs.filter(run => run.status === 'running').length;
-    const waiting = waitingRuns(this.store).length;
+    const waiting = countWaiting(this.store);
     const open = runs.filter(isUnfinished).length;
+    const parked = runs.filter(run => run.status === 'parked').length;
     const totals = this.store.history.page?.totals;
     const parts = [
       running > 0
         ? words._n('%1 durable cell running', '%1 durable cells running', running)
         : open > 0
           ? words._n('%1 durable cell unfinished', '%1 durable cells unfinished', open)
-          : words.__('durable: completed'),
+          : parked > 0
+            ? words._n('%1 durable cell parked', '%1 durable cells parked', parked)
+            : words.__('durable: completed'),
       ...(waiting > 0 ? [words._n('%1 waiting', '%1 waiting', waiting)] : []),
       ...(totals && totals.calls > 0 ? [spentText(totals, words)] : [])
     ];

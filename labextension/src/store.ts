@@ -9,12 +9,15 @@ import { type ISignal, Signal } from '@lumino/signaling';
 import { Api } from './api';
 import { BEGINNING, type ILook, type IPlace, Places, WHOLE } from './look';
 import { emptyHistory, type IHistory, merge, position } from './model';
-import type { IAbout, IHint, IRunDetail, IRunItem, IRuns } from './shapes';
+import type { IAbout, IHint, IRunDetail, IRunItem, IRuns, IWaitItem } from './shapes';
 import { type ITransport, RequestError } from './transport';
+import { canGoOn, mayWait, now } from './waits';
 
 const PAGE = 5000;
 /** Hints come in bursts while steps are short: what comes within this time (ms) is answered by one question. */
 const TOGETHER = 120;
+/** As many waits come with one answer. */
+const MOST_WAITS = 200;
 
 export type Phase = 'idle' | 'loading' | 'ready' | 'missing' | 'error';
 
@@ -40,6 +43,8 @@ export class Store implements IDisposable {
   api: Api | null = null;
   about: IAbout | null = null;
   runs: IRuns | null = null;
+  /** What the runs of the log wait for; `null`: nobody has asked yet. */
+  waits: IWaitItem[] | null = null;
   /** Id of the chosen run, and what is known of it. */
   run = '';
   detail: IRunDetail | null = null;
@@ -61,6 +66,19 @@ export class Store implements IDisposable {
 
   get item(): IRunItem | null {
     return this.runs?.runs.find(each => each.run === this.run) ?? null;
+  }
+
+  /** Whether cells of this notebook are run again once they can go on; `null`: as the settings say. */
+  goOn: boolean | null = null;
+
+  setGoOn(goOn: boolean): void {
+    this.goOn = goOn;
+    this.emit();
+  }
+
+  /** Whether running the cell of a run again brings it further. */
+  canGoOn(run: IRunItem): boolean {
+    return canGoOn(run, this.waits ?? [], now());
   }
 
   /** Whether the runs of other notebooks are listed too. */
@@ -92,10 +110,12 @@ export class Store implements IDisposable {
     }
     const place = path === null ? BEGINNING : this.places.of(path);
     this.api = path === null ? null : new Api(this.transport, path);
-    this.about = this.runs = null;
+    this.about = this.runs = this.waits = null;
+    this.quiet.clear();
     this.phase = path === null ? 'idle' : 'loading';
     this.picked = place.picked;
     this.others = place.others;
+    this.goOn = place.goOn;
     this.show(place.run, place.branch);
     this.step = place.step;
     this.look = place.look;
@@ -116,8 +136,8 @@ export class Store implements IDisposable {
   }
 
   private get place(): IPlace {
-    const { picked, others, run, branch, step, look } = this;
-    return { picked, others, run, branch, step, look };
+    const { picked, others, run, branch, step, look, goOn } = this;
+    return { picked, others, run, branch, step, look, goOn };
   }
 
   /** Look at the tree in another way. */
@@ -216,6 +236,7 @@ export class Store implements IDisposable {
       if (this.run) {
         await this.ask(api, this.run);
       }
+      await this.askWaits(api, runs.runs);
     } catch (reason) {
       if (api === this.api) {
         this.fail(reason);
@@ -249,6 +270,21 @@ export class Store implements IDisposable {
       this.whole = !more;
       // The first rows are shown while the rest is still on its way.
       this.emit();
+    }
+  }
+
+  /** What the runs wait for. One that waited for nothing is not asked about again before something happens in it. */
+  private async askWaits(api: Api, runs: readonly IRunItem[]): Promise<void> {
+    const open = runs.filter(run => mayWait(run) && this.quiet.get(run.run) !== run.head);
+    const waits = open.length > 0 ? (await api.waiting()).waits : [];
+    if (api !== this.api) {
+      this.again = true;
+      return;
+    }
+    this.waits = waits;
+    if (waits.length < MOST_WAITS) {
+      const waiting = new Set(waits.map(wait => wait.run));
+      open.filter(run => !waiting.has(run.run)).forEach(run => this.quiet.set(run.run, run.head));
     }
   }
 
@@ -287,6 +323,8 @@ export class Store implements IDisposable {
 
   private readonly hints: IDisposable;
   private readonly _changed = new Signal<this, void>(this);
+  /** Runs that waited for nothing, and how far they had come then. */
+  private readonly quiet = new Map<string, number>();
   private picked = false;
   private readonly places = new Places();
   private asking: Promise<void> | null = null;

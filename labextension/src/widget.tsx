@@ -4,7 +4,7 @@
  */
 import * as React from 'react';
 import { createRoot } from 'react-dom/client';
-import { Heard, news, Region } from './announce';
+import { asks, asksSentences, Heard, news, Region } from './announce';
 import { Output } from './components/output';
 import { WordsProvider } from './components/words';
 import { type IModel, MessageTransport } from './messages';
@@ -33,7 +33,15 @@ export function render({ model, el }: IRendered): () => void {
   const region = new Region(outer);
   const heard = new Heard();
   const speak = (): void => {
-    const said = store.runs && store.phase === 'ready' ? news(heard, store.listed, plainWords) : [];
+    if (!store.runs || !store.waits || store.phase !== 'ready') {
+      return;
+    }
+    const listed = new Set(store.listed.map(run => run.run));
+    const fresh = asks(
+      heard,
+      store.waits.filter(wait => listed.has(wait.run))
+    );
+    const said = [...news(heard, store.listed, plainWords), ...asksSentences(fresh, plainWords)];
     // JupyterLab's extension says it for the whole page; of several panels the first one does.
     const all = [...document.querySelectorAll('.jp-Durable-live')];
     if (all[0] === region.node && all.every(each => each.parentElement !== document.body)) {

@@ -37,6 +37,17 @@ export class PanelWidget extends ReactWidget {
     );
   }
 
+  /** Put the focus where a request is answered. */
+  focusWait(request: string): void {
+    // The side bar is laid out first, and takes the focus itself.
+    requestAnimationFrame(() => {
+      const items = [...this.node.querySelectorAll<HTMLElement>('[data-request]')];
+      const item = items.find(each => each.dataset['request'] === request);
+      const inside = '.jp-Durable-buttons button, [data-field]';
+      (item?.querySelector<HTMLElement>(inside) ?? item)?.focus();
+    });
+  }
+
   /** Where the focus goes when the panel is opened: the line of the tree that has it. */
   focusInside(): void {
     const target =

@@ -39,6 +39,15 @@ with durable.run("literature-review"):
     print([search(q) for q in plan()])
 """
 
+ASKING = """
+@step
+def plan(): return ["a", "b"]
+with durable.run("literature-review", grace="0s"):
+    plan()
+    print(durable.approve("Go on?", timeout="3d"), durable.wait_for("payment"))
+"""
+"""Waits for an answer, and then for a signal."""
+
 LIVE = """
 @step
 def quick(): return 1

@@ -9,7 +9,7 @@ import pytest
 from jupyter_durable.cli.arguments import COMMANDS
 from jupyter_durable.demo import main_job
 from jupyter_durable.demo.kernels import NotebookFailed
-from tests.cli.conftest import COMPLETED, DYING
+from tests.cli.conftest import ASKING, COMPLETED, DYING
 
 
 def columns(text: str) -> list[list[str]]:
@@ -309,6 +309,9 @@ def test_the_example_of_every_command_works(command, script, cli, key_file, monk
     execution = cli("show", "literature-review", "--json").json["executions"][0]["execution"]
     monkeypatch.setattr(main_job, "run", lambda **options: type("Report", (), {"ok": True}))
     words = shlex.split(command.example.replace("8c1f", execution))
+    if command.name == "approve":
+        script(ASKING.replace("literature-review", "asks"))
+        words[3] = str(cli("waiting", "--json").json["waiting"][0]["number"])
     if command.name == "trust":
         key_file.write_bytes(b"k" * 32)
 
@@ -316,3 +319,44 @@ def test_the_example_of_every_command_works(command, script, cli, key_file, monk
 
     assert words[:2] == ["jupyter", "durable"]
     assert answer.code == 0, answer.err
+
+
+def test_what_waits_is_listed_answered_and_goes_on(script, cli):
+    parked = script(ASKING)
+    assert "waits for an answer to request" in parked.stderr
+
+    listed = cli("waiting")
+    assert "Go on?" in listed.out
+    assert "yes|no" in listed.out
+    (wait,) = cli("waiting", "--json").json["waiting"]
+    assert {"kind": wait["kind"], "question": wait["question"], "answered": wait["answered"]} == {
+        "kind": "approval", "question": "Go on?", "answered": None,
+    }  # fmt: skip
+
+    assert "must be yes or no" in cli("approve", str(wait["number"]), "perhaps").sentence
+    assert "is answered. Run its cell again" in cli("approve", str(wait["number"]), "yes", "--by", "ada").out
+    assert "was answered already by ada" in cli("approve", str(wait["number"]), "no").sentence
+    assert cli("waiting", "--json").json["waiting"][0]["answered"]["by"] == "ada"
+
+    script(ASKING)
+    assert "signal payment" in cli("waiting").out
+    assert "was sent" in cli("signal", "literature-review", "payment", "cash", "--id", "hook").out
+    assert "counts once" in cli("signal", "literature-review", "payment", "cash", "--id", "hook").out
+    assert script(ASKING).stdout == "True cash\n"
+    assert cli("waiting").out == "Nothing waits.\n"
+
+
+def test_a_parked_run_is_listed_as_parked_and_its_question_as_waiting(script, cli):
+    script(ASKING)
+
+    assert "parked" in cli("runs").out
+    shown = cli("show", "literature-review", "--json").json
+    assert shown["steps"][-1]["status"] == "waiting"
+    assert cli("sql", "SELECT question, kind FROM waiting", "--json").json["rows"] == [["Go on?", "approval"]]
+    assert cli("sql", "SELECT status FROM steps ORDER BY seq", "--json").json["rows"] == [["completed"], ["waiting"]]
+
+
+def test_an_answer_to_nothing_says_what_waits(script, cli):
+    script(COMPLETED)
+
+    assert cli("approve", "7", "yes").sentence.endswith("Nothing waits for an answer to `7`. Waiting: nothing.")

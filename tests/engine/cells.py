@@ -70,7 +70,7 @@ class Kernel:
                 result.value = await self._run(source)
             except Died:
                 result.died = True
-            except (Exception, DurableControl) as error:
+            except (Exception, DurableControl, BaseExceptionGroup) as error:
                 result.error = error
             finally:
                 try:

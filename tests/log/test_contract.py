@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jupyter_durable.errors import BranchBusy, LogDamaged, LogUnusable
+from jupyter_durable.errors import BranchBusy, LogDamaged, LogUnusable, UsageError
 from jupyter_durable.event_data import (
     Adopted,
     AttemptInfo,
@@ -20,11 +20,14 @@ from jupyter_durable.event_data import (
     Notice,
     OutputItem,
     Payload,
+    Receipt,
     RequestInfo,
     Saved,
     Settlement,
+    Signal,
     Unstored,
     Usage,
+    WaitInfo,
 )
 from jupyter_durable.events import (
     AttemptFailed,
@@ -32,6 +35,7 @@ from jupyter_durable.events import (
     ExecutionStarted,
     Noticed,
     Replayed,
+    SignalReceived,
     StepAdopted,
     StepBilled,
     StepCancelled,
@@ -42,6 +46,7 @@ from jupyter_durable.events import (
     StepOutput,
     StepSettled,
     TimerFired,
+    WaitStarted,
 )
 from jupyter_durable.log import open_log
 from jupyter_durable.log.base import EventLog
@@ -85,6 +90,25 @@ EVERY_KIND = [
     msgspec.structs.replace(started(kind="model"), data=_ASKED),
     StepBilled(at=6.0, step=1, attempt=1, data=_USAGE),
     Replayed(at=6.0, data=Saved(steps=3, calls=2, unknown=1, models=(_USAGE,))),
+    WaitStarted(
+        at=7.0,
+        name="approve",
+        digest="d" * 32,
+        n=1,
+        scope="0/1",
+        kind="approval",
+        why="asked again",
+        data=WaitInfo(
+            request="a1b2",
+            until=9.5,
+            question="Send “it”?",
+            choices=("yes", "no"),
+            schema=_RAW,
+            shown=(OutputItem(kind="display", data=_RAW),),
+            shown_digest="e" * 32,
+        ),
+    ),
+    SignalReceived(at=8.0, step=1, data=Receipt(signal="hook-1", by="ada", via="panel", sent=7.5)),
 ]
 
 
@@ -336,6 +360,86 @@ def test_any_value_name_and_scope_comes_back_also_from_the_database(tmp_path_fac
     assert plain(log.history("b1")) == before
     values = [json.loads(bytes(e.event.data.data)) for e in log.history("b1") if isinstance(e.event, StepCompleted)]
     assert values == [value for value, _, _ in rows]
+
+
+def signal(name: str, sent: float, run: str = "0123456789abcdef") -> Signal:
+    return Signal(id=name, run=run, branch="b1", name="payment", value=msgspec.Raw(b'{"sum":3}'), by="ada", sent=sent)
+
+
+def test_signals_come_back_as_they_were_posted_the_oldest_first(log: EventLog) -> None:
+    run_whole(log)
+    for each in (signal("b", 2.0), signal("a", 1.0), signal("c", 3.0, run="f" * 16)):
+        assert log.post(each)
+
+    found = log.signals("0123456789abcdef")
+
+    assert [(each.id, bytes(each.value)) for each in found] == [("a", b'{"sum":3}'), ("b", b'{"sum":3}')]
+    assert log.signals("0" * 16) == []
+
+
+def test_a_signal_that_is_posted_twice_counts_once_and_the_first_stands(log: EventLog) -> None:
+    run_whole(log)
+    assert log.post(signal("a", 1.0))
+
+    assert not log.post(signal("a", 2.0))
+
+    assert [each.sent for each in log.signals("0123456789abcdef")] == [1.0]
+
+
+def test_of_many_who_post_one_id_at_once_one_is_first(log: EventLog) -> None:
+    run_whole(log)
+    answers: list[bool] = []
+    threads = [
+        threading.Thread(target=lambda at=at: answers.append(log.post(signal("a", at)))) for at in (1.0, 2.0, 3.0)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    assert sorted(answers) == [False, False, True]
+    assert len(log.signals("0123456789abcdef")) == 1
+
+
+def test_that_something_was_posted_shows_without_reading_it(log: EventLog) -> None:
+    run_whole(log)
+    before = log.posted("0123456789abcdef")
+    log.post(signal("a", 1.0))
+    between = log.posted("0123456789abcdef")
+    log.post(signal("b", 2.0))
+
+    assert len({before, between, log.posted("0123456789abcdef")}) == 3
+
+
+@pytest.mark.parametrize("change", ["one byte", "another run", "cut"])
+def test_a_signal_that_somebody_has_changed_is_not_used_and_is_told(tmp_path: Path, change: str) -> None:
+    log = LocalLog(tmp_path / ".durable")
+    run_whole(log)
+    log.post(signal("a", 1.0))
+    (path,) = (tmp_path / ".durable" / "inbox" / "0123456789abcdef").iterdir()
+    content = path.read_bytes()
+    if change == "one byte":
+        path.write_bytes(content.replace(b'{"sum":3}', b'{"sum":9}'))
+    elif change == "cut":
+        path.write_bytes(content[:-10])
+    else:
+        (tmp_path / ".durable" / "inbox" / ("f" * 16)).mkdir()
+        path.rename(tmp_path / ".durable" / "inbox" / ("f" * 16) / path.name)
+
+    fresh = LocalLog(tmp_path / ".durable")
+
+    assert fresh.signals("0123456789abcdef") == []
+    assert fresh.signals("f" * 16) == []
+    if change != "another run":
+        assert "is damaged, or signed with another key than yours" in fresh.damage()[0]
+
+
+def test_the_name_of_a_run_leads_nowhere_else(tmp_path: Path) -> None:
+    log = LocalLog(tmp_path / ".durable")
+    run_whole(log)
+
+    with pytest.raises(UsageError, match="is not the id of a run"):
+        log.post(signal("a", 1.0, run="../../etc"))
 
 
 def test_open_log_finds_the_storage_that_a_name_means(tmp_path: Path) -> None:

@@ -34,6 +34,7 @@ from jupyter_durable.server.shapes.base import (
 )
 from jupyter_durable.server.shapes.detail import (
     AdoptedFrom,
+    AnswerItem,
     AttemptView,
     ErrorView,
     Message,
@@ -45,6 +46,7 @@ from jupyter_durable.server.shapes.detail import (
     StepDetail,
     TableView,
     ValueView,
+    WaitPart,
 )
 from jupyter_durable.server.shapes.runs import (
     About,
@@ -59,13 +61,15 @@ from jupyter_durable.server.shapes.runs import (
     WaitingStep,
 )
 from jupyter_durable.server.shapes.steps import Page, StepRow
+from jupyter_durable.server.shapes.waiting import AnswerQuestion, SignalQuestion, WaitItem, Waits
 
 ANSWERS: tuple[type[Shape], ...] = (
-    About, Runs, RunDetail, Page, StepDetail, Bill, Diff, SqlAnswer, Done, Problem, Hint,
+    About, Runs, RunDetail, Page, StepDetail, Bill, Diff, SqlAnswer, Waits, Done, Problem,
+    Hint,
 )  # fmt: skip
 """What is answered; `Hint` comes by the event bus."""
 
-QUESTIONS: tuple[type[Shape], ...] = (SqlQuestion, DecideQuestion, SettleQuestion)
+QUESTIONS: tuple[type[Shape], ...] = (SqlQuestion, DecideQuestion, SettleQuestion, AnswerQuestion, SignalQuestion)
 """What is sent."""
 
 __all__ = [
@@ -75,6 +79,8 @@ __all__ = [
     "About",
     "AdoptedFrom",
     "Amount",
+    "AnswerItem",
+    "AnswerQuestion",
     "AttemptView",
     "Bill",
     "BillLine",
@@ -104,6 +110,7 @@ __all__ = [
     "SettleQuestion",
     "Settled",
     "Shape",
+    "SignalQuestion",
     "SqlAnswer",
     "SqlQuestion",
     "StepDetail",
@@ -113,6 +120,9 @@ __all__ = [
     "Totals",
     "UsageItem",
     "ValueView",
+    "WaitItem",
+    "WaitPart",
     "Waiting",
     "WaitingStep",
+    "Waits",
 ]

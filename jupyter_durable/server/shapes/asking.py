@@ -129,7 +129,7 @@ class SettleQuestion(Shape, frozen=True, kw_only=True):
 
 
 class Done(Shape, frozen=True, kw_only=True):
-    """Answer to POST decide and POST settle. Run the cell again to go on."""
+    """Answer to POST decide, settle, answer and signal."""
 
     format: int = FORMAT
     log: str

@@ -156,6 +156,32 @@ class AdoptedFrom(Shape, frozen=True, kw_only=True):
     """Empty where that execution is not in the log any more."""
 
 
+class AnswerItem(Shape, frozen=True, kw_only=True):
+    """An answer, or a signal, that was sent."""
+
+    by: str
+    via: str
+    """From where: ``panel``, ``cell``, ``command line``, ``magic`` or ``python``."""
+    at: float
+
+
+class WaitPart(Shape, frozen=True, kw_only=True):
+    """What a step of kind ``timer``, ``signal`` or ``approval`` waits for, or waited for, and who ended it."""
+
+    request: str
+    """Id by which POST answer and GET waiting name it."""
+    question: str
+    choices: list[str]
+    schema: Any
+    """JSON schema of the answer; ``null``: any JSON."""
+    shown: list[OutputView]
+    """What was shown with the question: that is what was approved."""
+    until: float | None
+    """When the timer fires, or the request lapses."""
+    receipt: AnswerItem | None
+    """The answer that the run has taken; ``null`` for a timer, and while it waits."""
+
+
 class StepDetail(Shape, frozen=True, kw_only=True):
     """GET runs/RUN/branches/BRANCH/steps/NUMBER. Arguments are not here: the log keeps their digest, not them."""
 
@@ -180,5 +206,7 @@ class StepDetail(Shape, frozen=True, kw_only=True):
     notices: list[NoticeItem]
     call: ModelCall | None
     """Of a step of kind ``model``."""
+    wait: WaitPart | None
+    """Of a step that waits, or has waited."""
     note: str
     """A sentence, if something of it cannot be shown."""

@@ -55,9 +55,10 @@ class WaitingStep(Shape, frozen=True, kw_only=True):
 class Waiting(Shape, frozen=True, kw_only=True):
     """What a run waits for, that only a person can do. Another kind may come; show its message, then."""
 
-    kind: Literal["settle", "decide", "resume", "read"]
+    kind: Literal["settle", "decide", "resume", "read", "answer", "timer"]
     """``settle``: say what happened to a step, by POST settle. ``decide``: say what becomes of steps after an edit, by
-    POST decide. ``resume``: run the cell again. ``read``: it stopped for another reason, which the message says."""
+    POST decide. ``resume``: run the cell again. ``read``: it stopped for another reason, which the message says.
+    ``answer``: it is parked until somebody answers, see GET waiting. ``timer``: it is parked until a moment comes."""
     branch: str
     """Id of the branch that the steps are of."""
     branch_name: str

@@ -1,5 +1,5 @@
 /** Rows and pages to test with. */
-import type { IPage, IStepRow } from '../shapes';
+import type { IPage, IStepRow, IWaitItem } from '../shapes';
 
 export function row(number: number, other: Partial<IStepRow> = {}): IStepRow {
   return {
@@ -59,6 +59,29 @@ export function page(rows: IStepRow[], other: Partial<IPage> = {}): IPage {
     notices: [],
     untrusted: '',
     damaged: '',
+    ...other
+  };
+}
+
+export function waitItem(other: Partial<IWaitItem> = {}): IWaitItem {
+  return {
+    run: 'r',
+    run_name: 'mails',
+    branch: 'r.1',
+    branch_name: 'main',
+    number: 3,
+    request: 'q1',
+    kind: 'approval',
+    signal: '',
+    question: 'Send it?',
+    choices: [],
+    schema: { type: 'boolean' },
+    shown: [],
+    until: null,
+    running: false,
+    cell: 'c',
+    notebook: '/n.ipynb',
+    answered: null,
     ...other
   };
 }

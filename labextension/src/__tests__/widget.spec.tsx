@@ -5,7 +5,8 @@
  */
 import { act } from 'react';
 import { render } from '../widget';
-import { page, row } from './rows';
+import type { IAnswerQuestion, IWaitItem } from '../shapes';
+import { page, row, waitItem } from './rows';
 
 type Take = (content: unknown) => void;
 
@@ -37,6 +38,11 @@ class Kernel {
   silent = false;
   status = 'running';
   asked: string[] = [];
+  waits: IWaitItem[] = [];
+  head = 1;
+  /** What was answered, and what is said to it. */
+  answered: IAnswerQuestion[] = [];
+  refusal = '';
 
   readonly model = {
     get: (name: string): unknown => this.traits[name],
@@ -47,11 +53,15 @@ class Kernel {
       this.takers.get(event)?.delete(take as Take);
     },
     send: (content: unknown): void => {
-      const { question, path } = content as { question: string; path: string[] };
+      const { question, path, body } = content as { question: string; path: string[]; body?: unknown };
       this.asked.push(path.join('/'));
       if (!this.silent) {
-        const answer = JSON.stringify(this.answer(path));
-        this.fire('msg:custom', { durable: 'answer', question, status: 200, answer });
+        const refused = path[0] === 'answer' && this.refusal !== '';
+        if (path[0] === 'answer') {
+          this.answered.push(body as IAnswerQuestion);
+        }
+        const answer = JSON.stringify(refused ? { format: 1, message: this.refusal } : this.answer(path));
+        this.fire('msg:custom', { durable: 'answer', question, status: refused ? 400 : 200, answer });
       }
     }
   };
@@ -61,7 +71,13 @@ class Kernel {
   }
 
   answer(path: string[]): unknown {
-    const run = { ...RUN, status: this.status };
+    const run = { ...RUN, status: this.status, head: this.head };
+    if (path[0] === 'waiting') {
+      return { format: 1, log: '/log', waits: this.waits };
+    }
+    if (path[0] === 'answer') {
+      return { format: 1, message: 'Answered. Run the cell again to go on.' };
+    }
     switch (path.length) {
       case 1:
         return path[0] === 'about'
@@ -188,6 +204,116 @@ it('says aloud how a run ended, once', async () => {
   });
   await later(200);
   expect(live?.textContent).toBe('Run reading-list: completed.');
+  act(end);
+});
+
+const hint = (status: string): void =>
+  kernel.fire('msg:custom', {
+    durable: 'hint',
+    hint: { log: '/log', run: 'r', branch: 'r.1', seq: kernel.head, status },
+    fresh: []
+  });
+const buttons = (name: string): HTMLButtonElement[] =>
+  [...el.querySelectorAll('button')].filter(each => each.textContent === name);
+
+it('asks what runs wait for while something may wait, and not again before something has happened', async () => {
+  const asked = (): number => kernel.asked.filter(each => each === 'waiting').length;
+  const end = await drawn();
+  expect(asked()).toBe(1);
+  hint('running');
+  await later(200);
+  expect(asked()).toBe(1);
+  kernel.head = 2;
+  hint('running');
+  await later(200);
+  expect(asked()).toBe(2);
+  kernel.head = 3;
+  kernel.status = 'completed';
+  hint('completed');
+  await later(200);
+  expect(asked()).toBe(2);
+  act(end);
+});
+
+it('answers a question through its transport, says what is refused, and says the question aloud once', async () => {
+  const end = await drawn();
+  const live = el.querySelector('[aria-live=polite]');
+  kernel.head = 2;
+  kernel.status = 'parked';
+  kernel.waits = [waitItem({ question: 'Send <b>it</b>?' })];
+  hint('parked');
+  await later(200);
+  expect(text()).toContain('1 waiting');
+  expect(live?.textContent).toBe('Run mails asks: Send <b>it</b>?');
+  expect(el.querySelector('.jp-Durable-wait b')).toBeNull();
+
+  kernel.refusal = 'Request 3 of run `mails` was answered already by eve.';
+  await act(async () => {
+    buttons('Yes')[0]?.click();
+    await jest.advanceTimersByTimeAsync(0);
+  });
+  expect(kernel.answered).toEqual([{ run: 'r', request: 'q1', value: true }]);
+  expect(el.querySelector('.jp-Durable-wait [role=alert]')?.textContent).toContain('already by eve');
+
+  kernel.refusal = '';
+  buttons('No')[0]?.focus();
+  kernel.waits = [{ ...kernel.waits[0]!, answered: { by: 'ana', via: 'panel', at: 5 } }];
+  await act(async () => {
+    buttons('No')[0]?.click();
+    await jest.advanceTimersByTimeAsync(0);
+  });
+  expect(kernel.answered[1]?.value).toBe(false);
+  expect(text()).toContain('Answered by ana (panel)');
+  expect(text()).toContain('Run its cell again to go on.');
+  expect(el.querySelector('[role=alert]')).toBeNull();
+  expect(buttons('Yes')).toEqual([]);
+  // What had the focus is gone: it is at what became of the question.
+  expect((document.activeElement as HTMLElement).dataset['request']).toBe('q1');
+
+  // The run has gone on: the section goes, and the focus is at the steps.
+  kernel.waits = [];
+  kernel.head = 3;
+  kernel.status = 'completed';
+  hint('completed');
+  await later(200);
+  expect(el.querySelector('.jp-Durable-waiting')).toBeNull();
+  expect(document.activeElement?.getAttribute('role')).toBe('treeitem');
+  act(end);
+});
+
+it('sends what a form of a schema makes, once it is right', async () => {
+  kernel.status = 'parked';
+  kernel.waits = [
+    waitItem({
+      kind: 'signal',
+      signal: 'payment',
+      question: '',
+      schema: { type: 'object', required: ['sum'], properties: { sum: { type: 'number' } } }
+    })
+  ];
+  const end = await drawn();
+  const field = el.querySelector<HTMLInputElement>('[data-field="0"]');
+  const write = (value: string): void => {
+    const set = Object.getOwnPropertyDescriptor(HTMLInputElement.prototype, 'value')?.set;
+    act(() => {
+      set?.call(field, value);
+      field?.dispatchEvent(new Event('input', { bubbles: true }));
+    });
+  };
+  const send = (): Promise<void> =>
+    act(async () => {
+      buttons('Send')[0]?.click();
+      await jest.advanceTimersByTimeAsync(0);
+    });
+  write('much');
+  await send();
+  expect(kernel.answered).toEqual([]);
+  expect(field?.getAttribute('aria-invalid')).toBe('true');
+  expect(el.querySelector('[role=alert]')?.textContent).toBe('This must be a number.');
+  write('3.5');
+  expect(field?.getAttribute('aria-invalid')).toBe('false');
+  await send();
+  expect(kernel.answered).toEqual([{ run: 'r', request: 'q1', value: { sum: 3.5 } }]);
   act(end);
 });
 

@@ -6,6 +6,7 @@ import { sourceOf, statusOf } from '../model';
 import type { IAttemptView, IStepDetail } from '../shapes';
 import type { Store } from '../store';
 import { Conversation } from './conversation';
+import { Waited } from './waited';
 import { kindWord } from './steps';
 import { Decide, Settle } from './settle';
 import { ByHand } from './byHand';
@@ -53,7 +54,7 @@ export function Details({ store, actions, number }: IDetailsProps): JSX.Element 
         {used && <span>{used}</span>}
         <span>{moment(row.started)}</span>
       </div>
-      <p>{sourceText(row, source, words)}</p>
+      {status !== 'waiting' && <p>{sourceText(row, source, words)}</p>}
       {row.why && source !== 'live' && <p>{words.__('When it was recorded: %1', row.why)}</p>}
       <div className="jp-Durable-buttons">
         {actions.reveal && (
@@ -75,6 +76,9 @@ export function Details({ store, actions, number }: IDetailsProps): JSX.Element 
       />
       {asked && (
         <Decide key={`decide ${number}`} store={store} actions={actions} run={asked} step={row.name} />
+      )}
+      {detail?.wait && (
+        <Waited key={`wait ${run}/${number}`} store={store} actions={actions} row={row} wait={detail.wait} />
       )}
       {detail ? <Parts detail={detail} /> : !problem && <p>{words.__('Loading …')}</p>}
       {detail && !actions.runFrom && <ByHand store={store} detail={detail} />}

@@ -1,7 +1,7 @@
 /** Top of the panel: which run and branch, how it stands, what it cost, what can be done. */
 import * as React from 'react';
 import { type IActions } from '../actions';
-import { count, isUnfinished, itemState, money, moment, runState, spentText } from '../format';
+import { count, itemState, money, moment, runState, spentText } from '../format';
 import { sums } from '../model';
 import type { IRunItem } from '../shapes';
 import type { Store } from '../store';
@@ -57,7 +57,7 @@ export function Head({ store, actions }: IHeadProps): JSX.Element {
   const branch = store.detail?.branches.find(each => each.branch === store.shown);
   const status = branch?.status ?? item?.status;
   // Without buttons it is only said, of whatever notebook.
-  const again = store.listed.filter(run => (run.here || !actions.resume) && isUnfinished(run));
+  const again = store.listed.filter(run => (run.here || !actions.resume) && store.canGoOn(run));
   const newest = item !== null && store.shown === item.branch;
   const state = newest ? itemState(item, words) : status && runState(status, words);
   const counts = [

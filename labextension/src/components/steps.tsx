@@ -30,7 +30,8 @@ function filterOf(text: string, only: Only): IFilter {
   const statuses: Partial<Record<Only, StepStatus[]>> = {
     failed: ['failed', 'not_stored'],
     doubt: ['in_doubt'],
-    running: ['running']
+    running: ['running'],
+    waiting: ['waiting']
   };
   return {
     ...EVERYTHING,
@@ -90,6 +91,7 @@ export function Steps({ store, actions, cellName }: IStepsProps): JSX.Element {
           <option value="live">{words.__('new this run')}</option>
           <option value="failed">{words.__('failed')}</option>
           <option value="doubt">{words.__('in doubt')}</option>
+          <option value="waiting">{words.__('waiting')}</option>
           <option value="running">{words.__('running')}</option>
           <option value="model">{words.__('model calls')}</option>
         </select>
@@ -179,6 +181,12 @@ export function kindWord(kind: string, words: ReturnType<typeof useWords>): stri
       return words.__('model');
     case 'tool':
       return words.__('tool');
+    case 'approval':
+      return words.__('question');
+    case 'signal':
+      return words.__('signal');
+    case 'timer':
+      return words.__('timer');
     default:
       return kind;
   }

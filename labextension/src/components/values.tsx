@@ -5,7 +5,7 @@ import type { IErrorView, IOutputView, ITableView, IValueView } from '../shapes'
 import { useWords } from './words';
 
 /** Pictures that no browser runs anything of; SVG is not among them. */
-const PICTURES = ['image/png', 'image/jpeg', 'image/gif', 'image/webp'];
+export const PICTURES = ['image/png', 'image/jpeg', 'image/gif', 'image/webp'];
 
 /** A picture out of base64; `null` if it is none that is shown. */
 export function Picture({

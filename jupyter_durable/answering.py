@@ -1,0 +1,240 @@
+"""Answering what runs wait for, from outside: with a kernel or without, also while it is busy.
+
+An answer is posted into the log's inbox; the run takes it from there, at once if it is running, else when its cell runs
+again. It is checked here, at the door: against the schema, and whether anybody still waits for it.
+"""
+
+from __future__ import annotations
+
+import datetime
+from typing import Any
+
+import msgspec
+
+from jupyter_durable import answers, clock
+from jupyter_durable.client import find_branch, find_run, views_of, who
+from jupyter_durable.errors import UsageError
+from jupyter_durable.event_data import Signal, WaitInfo
+from jupyter_durable.history import Entry, History
+from jupyter_durable.log.base import EventLog
+
+
+class WaitView(msgspec.Struct, frozen=True):
+    """Something that a run waits for."""
+
+    run: str
+    run_name: str
+    branch: str
+    branch_name: str
+    number: int
+    """The number of the step."""
+    kind: str
+    """``timer``, ``signal`` or ``approval``."""
+    name: str
+    """Of the signal."""
+    info: WaitInfo
+    cell: str
+    notebook: str
+    """Path of the notebook or script."""
+    running: bool
+    """Its cell is waiting in a kernel right now; else it is parked, or its kernel died."""
+    answer: Signal | None = None
+    """What was answered, and was not taken by the run yet."""
+
+    @property
+    def title(self) -> str:
+        """What it waits for, as people say it."""
+        if self.kind == "approval":
+            return self.info.question
+        if self.kind == "signal":
+            return f"signal {self.name}"
+        return f"timer until {moment(self.info.until)}"
+
+
+def moment(at: float | None) -> str:
+    """A time as people read it, with its zone; empty for none."""
+    if at is None:
+        return ""
+    return datetime.datetime.fromtimestamp(at, datetime.UTC).astimezone().strftime("%Y-%m-%d %H:%M:%S %Z")
+
+
+def waiting(log: EventLog, run: str = "") -> list[WaitView]:
+    """What the newest branches of all runs (or of one) wait for, oldest first. Reads events; loads no value.
+
+    Args:
+        log: where to look.
+        run: id of a run; empty for all.
+    """
+    found = []
+    started = {record.header.execution: record.started for record in log.executions(run or None)}
+    for name, branches in views_of(log, run or None).items():
+        view = max(branches, key=lambda b: started[b.newest.header.execution])
+        outcome = view.newest.outcome
+        if outcome is not None and outcome.status in ("completed", "failed"):
+            continue
+        signals = log.signals(name)
+        history = History(log.history(view.branch))
+        found += [
+            WaitView(
+                run=name,
+                run_name=view.first.name,
+                branch=view.branch,
+                branch_name=view.name,
+                number=entry.begun,
+                kind=entry.kind,
+                name=entry.key.name,
+                info=entry.wait,
+                cell=view.newest.header.cell,
+                notebook=view.newest.header.path,
+                running=view.newest.running,
+                answer=_answer_to(entry, view.branch, history, signals),
+            )
+            for entry in sorted(history.waits, key=lambda each: each.begun)
+            if entry.waits and entry.wait is not None
+        ]
+    return found
+
+
+def _answer_to(entry: Entry, branch: str, history: History, signals: list[Signal]) -> Signal | None:
+    assert entry.wait is not None
+    for signal in signals:
+        meant = signal.request == entry.wait.request if signal.request else (
+            entry.kind == "signal" and signal.name == entry.key.name and signal.branch in ("", branch)
+        )  # fmt: skip
+        if meant and signal.id not in history.used_signals():
+            return signal
+    return None
+
+
+def answer(
+    log: EventLog, which: str | int, value: Any, *, run: str = "", by: str = "", via: str = "python"
+) -> WaitView:
+    """Answer a request of a run.
+
+    Args:
+        log: where the run is.
+        which: number of the step, or id of the request; empty: the only one that waits.
+        value: ``True``, ``False``, a choice, or the value of a signal; JSON.
+        run: id of the run; empty: whichever waits.
+        by: who answers; default: the person at this machine.
+        via: from where: ``python``, ``magic``, ``command line``, ``panel`` or ``cell``.
+
+    Returns:
+        What was answered.
+
+    Raises:
+        UsageError: nobody waits for it, it was answered already or has lapsed, or the answer does not fit.
+    """
+    wait = find(log, str(which), run)
+    if wait.info.until is not None and clock.now() > wait.info.until:
+        raise UsageError(f"`{wait.title}` has lapsed: it was to be answered until {moment(wait.info.until)}.")
+    answers.check(value, wait.info.schema)
+    if wait.kind == "approval" and isinstance(wait.info.schema, msgspec.UnsetType):
+        answers.check(value, answers.schema_of_choices(wait.info.choices))
+    # The request's id is that of the signal: of two people who answer at once, one is too late.
+    signal = Signal(
+        id=wait.info.request, run=wait.run, branch=wait.branch, name=wait.name, request=wait.info.request,
+        value=answers.encoded(value), by=by or who(), via=via, sent=clock.now(),
+    )  # fmt: skip
+    if not log.post(signal):
+        raise _answered_before(log, wait)
+    return msgspec.structs.replace(wait, answer=signal)
+
+
+def send(
+    log: EventLog, run: str, name: str, value: Any = None, *, signal_id: str = "", by: str = "", via: str = "python"
+) -> bool:
+    """Send a signal to a run. It is kept until the run waits for it; each is used once.
+
+    Args:
+        log: where the run is.
+        run: name or id of the run; it must have begun once.
+        name: of the signal.
+        value: JSON.
+        signal_id: made by the sender, so that a signal that is sent twice counts once; default: a new one.
+        by: who sends it; default: the person at this machine.
+        via: from where, as in `answer`.
+
+    Returns:
+        Whether it is new: false if a signal with this id was sent before.
+
+    Raises:
+        UsageError: there is no such run, or the run waits for such a signal and the value does not fit.
+    """
+    found = find_run(log, run)
+    branch = find_branch(log, found)
+    for wait in waiting(log, found):
+        if wait.kind == "signal" and wait.name == name:
+            answers.check(value, wait.info.schema)
+    return log.post(
+        Signal(
+            id=signal_id or clock.token_bytes(8).hex(), run=found, branch=branch.branch, name=name,
+            value=answers.encoded(value), by=by or who(), via=via, sent=clock.now(),
+        )
+    )  # fmt: skip
+
+
+def value_of(text: str, info: WaitInfo) -> Any:
+    """An answer as it is typed: yes and no, a choice, or JSON; what is no JSON is text.
+
+    >>> value_of("yes", WaitInfo(question="Send?"))
+    True
+    >>> value_of('{"sum": 3}', WaitInfo()), value_of("hello", WaitInfo())
+    ({'sum': 3}, 'hello')
+    """
+    said = text.strip()
+    if info.choices:
+        return said.strip("\"'")
+    if info.question:
+        word = said.strip("\"'").lower()
+        return {"yes": True, "y": True, "true": True, "no": False, "n": False, "false": False}.get(word, said)
+    try:
+        return msgspec.json.decode(said)
+    except msgspec.DecodeError:
+        return said
+
+
+def find(log: EventLog, which: str, run: str = "") -> WaitView:
+    """The one request or signal that is meant, and that nobody has answered.
+
+    Raises:
+        UsageError: none, or more than one, is; with the reason.
+    """
+    listed = [wait for wait in waiting(log, run) if wait.kind != "timer"]
+    found = [wait for wait in listed if not which or which in (str(wait.number), wait.info.request, wait.name)]
+    if len(found) > 1:
+        said = "; ".join(f"{wait.number} of run `{wait.run_name}` ({wait.title})" for wait in found[:10])
+        raise UsageError(f"Several requests wait: {said}. Name the run and the number.")
+    if not found:
+        raise _nobody_waits(log, which, run, listed)
+    if found[0].answer is not None:
+        raise _answered_before(log, found[0])
+    return found[0]
+
+
+def _nobody_waits(log: EventLog, which: str, run: str, listed: list[WaitView]) -> UsageError:
+    """Why nothing waits for an answer: it came too late, or there never was such a request."""
+    for name in [run] if run else list(views_of(log)):
+        view = find_branch(log, name)
+        for entry in History(log.history(view.branch)).entries.values():
+            if entry.wait is None or which not in (str(entry.begun), entry.wait.request) or entry.kind == "timer":
+                continue
+            if entry.receipt is not None:
+                return UsageError(
+                    f"Request {entry.begun} of run `{view.first.name}` was answered by {entry.receipt.by} at "
+                    f"{moment(entry.receipt.sent)} ({entry.receipt.via}); the run has gone on with that."
+                )
+            if entry.state in ("failed", "cancelled"):
+                how = "has lapsed" if entry.state == "failed" else "was cancelled by the program"
+                return UsageError(f"Request {entry.begun} of run `{view.first.name}` {how}: nobody waits for it.")
+    names = "; ".join(f"{wait.number} of run `{wait.run_name}` ({wait.title})" for wait in listed[:10])
+    return UsageError(f"Nothing waits for an answer{f' to `{which}`' if which else ''}. Waiting: {names or 'nothing'}.")
+
+
+def _answered_before(log: EventLog, wait: WaitView) -> UsageError:
+    first = wait.answer or next((s for s in log.signals(wait.run) if s.id == wait.info.request), None)
+    said = f" by {first.by} at {moment(first.sent)} ({first.via})" if first is not None else ""
+    return UsageError(
+        f"Request {wait.number} of run `{wait.run_name}` was answered already{said}; the run takes that answer when "
+        f"its cell runs."
+    )

@@ -1,0 +1,71 @@
+"""Shapes of what runs wait for, and of answers and signals."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from jupyter_durable.server.shapes.base import FORMAT, Shape
+from jupyter_durable.server.shapes.detail import AnswerItem, OutputView
+
+
+class WaitItem(Shape, frozen=True, kw_only=True):
+    """Something that a run waits for."""
+
+    run: str
+    """Id of the run."""
+    run_name: str
+    branch: str
+    branch_name: str
+    number: int
+    """Of the step."""
+    request: str
+    """Id by which POST answer names it."""
+    kind: Literal["timer", "signal", "approval"]
+    signal: str
+    """Name of the signal; empty for others."""
+    question: str
+    choices: list[str]
+    """What may be answered; empty for yes and no, or whatever fits `schema`."""
+    schema: Any
+    """JSON schema of the answer; ``null``: any JSON."""
+    shown: list[OutputView]
+    """What was shown with the question."""
+    until: float | None
+    """When the timer fires, or the request lapses."""
+    running: bool
+    """Its cell waits in a kernel right now, and goes on at once; else it goes on when the cell runs again."""
+    cell: str
+    notebook: str
+    answered: AnswerItem | None
+    """The answer that the run has not taken yet."""
+
+
+class Waits(Shape, frozen=True, kw_only=True):
+    """GET waiting: what the runs of a log wait for."""
+
+    format: int = FORMAT
+    log: str
+    waits: list[WaitItem]
+
+
+class AnswerQuestion(Shape, frozen=True, kw_only=True):
+    """Body of POST answer: the answer to a request."""
+
+    run: str
+    """Its id."""
+    request: str
+    """Id of the request, or number of the step."""
+    value: Any
+    """``true``, ``false``, a choice, or JSON that fits the schema."""
+
+
+class SignalQuestion(Shape, frozen=True, kw_only=True):
+    """Body of POST signal: a value that the run waits for, or will wait for."""
+
+    run: str
+    """Its id."""
+    name: str
+    """Of the signal."""
+    value: Any = None
+    id: str = ""
+    """Made by the sender: sent twice, it counts once."""
