@@ -260,9 +260,9 @@ class Execution:
             self.append(TimerFired(at=clock.now(), scope=key.scope, n=key.n))
 
     def say_saved(self) -> None:
-        """Write down what was replayed and not bought since this was last done."""
+        """Write down what was replayed and not bought since this was last done: by who would have bought it."""
         saved = self.savings.take()
-        if saved is not None:
+        if saved is not None and not self.spec.flags.replay_only:
             self.append(Replayed(at=clock.now(), data=saved))
 
     def notice(self, step: int, notice: Notice) -> None:

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import json
+import math
+from typing import Any
+
 from jupyter_durable import client
+from jupyter_durable.errors import UsageError
 from jupyter_durable.server.logs import LogView, branches_of, newest_of, records_of
 from jupyter_durable.server.place import NotHere
 from jupyter_durable.server.shapes import DecideQuestion, Done, SettleQuestion
@@ -48,7 +53,8 @@ def settle(view: LogView, question: SettleQuestion, by: str) -> Done:
         if found is None:
             raise NotHere("The run has no such branch.")
         branch = found
-    step = client.settle(view.log, question.run, question.step, question.choice, question.value, by, branch.branch)
+    value = question.value if question.json is None else exact(question.json)
+    step = client.settle(view.log, question.run, question.step, question.choice, value, by, branch.branch)
     then = "will be executed again" if question.choice == "rerun" else f"counts as {step.status.replace('_', ' ')}"
     return Done(
         log=view.name,
@@ -58,3 +64,25 @@ def settle(view: LogView, question: SettleQuestion, by: str) -> Done:
         by=by,
         message=f"Step {step.name} ({step.number}) {then}. Run the cell again to go on.",
     )
+
+
+def exact(text: str) -> Any:
+    """The value of a JSON text, with every digit of its integers.
+
+    Raises:
+        UsageError: it is no JSON, or has a number that nothing can hold.
+
+    >>> exact("12345678901234567890123")
+    12345678901234567890123
+    """
+    try:
+        return json.loads(text, parse_float=_finite, parse_constant=_finite)
+    except (ValueError, RecursionError) as error:
+        raise UsageError(f"The value is no JSON that can be kept as it is: {error}.") from None
+
+
+def _finite(text: str) -> float:
+    number = float(text)
+    if not math.isfinite(number):
+        raise ValueError(f"nothing can hold the number {text[:40]}")
+    return number

@@ -14,6 +14,9 @@ export interface IDurableCell {
   run: IRunItem | null;
 }
 
+/** Names of runs that their cells gave none. */
+const AUTOMATIC = /^(cell|code)-/;
+
 /** The durable cells in the order of the notebook, each with its run. */
 export function durableCells(panel: NotebookPanel, runs: readonly IRunItem[]): IDurableCell[] {
   const found: IDurableCell[] = [];
@@ -22,7 +25,9 @@ export function durableCells(panel: NotebookPanel, runs: readonly IRunItem[]): I
     if (cell instanceof CodeCell && header) {
       const id = cell.model.id;
       const run = runs.find(
-        each => each.here && (header.name ? each.name === header.name : each.cell === id)
+        each =>
+          each.here &&
+          (header.name ? each.name === header.name : each.cell === id && AUTOMATIC.test(each.name))
       );
       found.push({ cell, index, name: header.name, run: run ?? null });
     }

@@ -61,7 +61,16 @@ export async function confirmAgain(
         name,
         spentText(found, words)
       ),
-      words.__('Model calls among them are billed again; what has an effect has it again.')
+      words.__('Model calls among them are billed again; what has an effect has it again.'),
+      ...(found.doubt > 0
+        ? [
+            words._n(
+              '%1 of them was begun, and nobody knows how it ended: its effect may happen a second time. Look before you go on.',
+              '%1 of them were begun, and nobody knows how they ended: their effects may happen a second time. Look before you go on.',
+              found.doubt
+            )
+          ]
+        : [])
     ].join(' '),
     buttons: [
       Dialog.cancelButton({ label: words.__('No') }),

@@ -1,5 +1,5 @@
 /** Numbers and states as people read them. Pure; sentences come from the translator that is handed in. */
-import type { IRunItem, IStepRow, ITotals, RunStatus, StepStatus } from './shapes';
+import type { IRunItem, IStepRow, ITotals, IUsageItem, RunStatus, StepStatus } from './shapes';
 import type { Source } from './model';
 
 /** As much of JupyterLab's translator as is needed here. */
@@ -74,9 +74,16 @@ export function spentText(totals: Pick<ITotals, 'cost' | 'tokens' | 'unpriced'>,
   return priced ? money(totals.cost) : words.__('%1 tokens', count(totals.tokens));
 }
 
+/** What a row cost, wherever it was billed: a step that was taken over has told nothing here. */
+export function usedBy(row: IStepRow): IUsageItem | null {
+  const { usage, saved } = row;
+  const told = usage && (usage.input !== null || usage.output !== null || usage.cost !== null);
+  return told ? usage : (saved ?? usage);
+}
+
 /** Tokens and money of a row, short; empty where nothing is known. */
 export function usageText(row: IStepRow, words: IWords): string {
-  const usage = row.usage ?? row.saved;
+  const usage = usedBy(row);
   if (!usage) {
     return '';
   }
@@ -166,6 +173,9 @@ export function waitsText(run: IRunItem, words: IWords): string {
 
 /** What a person wants to know of a row's source: was it bought just now, and if not, where does it come from? */
 export function sourceText(row: IStepRow, source: Source, words: IWords): string {
+  if (row.status === 'in_doubt') {
+    return words.__('It was begun, and its end is not known.');
+  }
   switch (source) {
     case 'kept':
       return words.__('Taken over from another branch; not executed, not paid again.');

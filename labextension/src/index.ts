@@ -1,6 +1,7 @@
 /** The extension: ties store, widgets, commands and notebook together. */
 import { ILayoutRestorer, type JupyterFrontEnd, type JupyterFrontEndPlugin } from '@jupyterlab/application';
 import { ICommandPalette, MainAreaWidget, Notification } from '@jupyterlab/apputils';
+import { PathExt } from '@jupyterlab/coreutils';
 import { INotebookTracker, NotebookActions, type NotebookPanel } from '@jupyterlab/notebook';
 import { ISettingRegistry } from '@jupyterlab/settingregistry';
 import { IStatusBar } from '@jupyterlab/statusbar';
@@ -13,6 +14,7 @@ import { cellName, mark, reveal } from './cells';
 import { goTo, goToWait, waitingRuns, waits } from './components/waiting';
 import { addCommands } from './commands';
 import { watch } from './deaths';
+import { again, sumOf } from './again';
 import { askToSpend, confirmAgain } from './dialogs';
 import { durableIcon } from './icon';
 import { RestTransport } from './rest';
@@ -126,8 +128,10 @@ function activate(
   };
   const tell = (notebook: NotebookPanel, end: IEnd): void => {
     const cell = end.cell?.model.id ?? '';
-    const id = Notification.warning(end.message, {
-      autoClose: false,
+    const where = PathExt.basename(notebook.context.path);
+    const id = Notification.warning(`${where}: ${end.message}`, {
+      // Beside an open panel it would lie over the buttons that it asks for.
+      autoClose: panel.isVisible ? 6000 : false,
       actions: [
         {
           label: words.__('Show'),
@@ -153,9 +157,13 @@ function activate(
     }
     const found = await prospect(notebook, store.api, store.runs?.runs ?? [], run, store.waits ?? []);
     if (found.cells.length === 0) {
-      Notification.info(words.__('No durable cell of this notebook waits to be resumed.'), {
-        autoClose: 5000
-      });
+      const item = store.runs?.runs.find(each => each.run === run);
+      Notification.info(
+        item
+          ? words.__('No cell of this notebook has the run %1 any more. Its log has the source.', item.name)
+          : words.__('No durable cell of this notebook waits to be resumed.'),
+        { autoClose: 5000 }
+      );
     } else {
       await go(notebook, found);
     }
@@ -198,7 +206,11 @@ function activate(
   const startFresh = async (notebook: NotebookPanel, found: IProspect): Promise<void> => {
     const names = found.cells.map(each => each.run?.name ?? '').join(', ');
     const title = words.__('Start fresh?');
-    if (!wishes.askBeforeRerun || (await confirmAgain(found, names, title, words))) {
+    const api = new Api(transport, pathOf(app, notebook));
+    const whole = await Promise.all(
+      found.cells.map(({ run }) => (run ? again(api, run.run, run.branch, 0) : sumOf([])))
+    );
+    if (!wishes.askBeforeRerun || (await confirmAgain(sumOf(whole), names, title, words))) {
       await go(notebook, found, '--fresh');
     }
   };
@@ -379,26 +391,33 @@ function activate(
       return;
     }
     const first = found.cells[0]?.run?.run;
-    const id = Notification.warning(words.__('The kernel died. %1', prospectText(found, words)), {
-      autoClose: false,
-      actions: [
-        { label: words.__('Resume'), displayType: 'accent', callback: () => void go(notebook, found) },
-        {
-          label: words.__('Review'),
-          callback: () => {
-            if (first && tracker.currentWidget === notebook) {
-              store.choose(first);
+    const id = Notification.warning(
+      words.__(
+        'The kernel of %1 died. %2',
+        PathExt.basename(notebook.context.path),
+        prospectText(found, words)
+      ),
+      {
+        autoClose: false,
+        actions: [
+          { label: words.__('Resume'), displayType: 'accent', callback: () => void go(notebook, found) },
+          {
+            label: words.__('Review'),
+            callback: () => {
+              if (first && tracker.currentWidget === notebook) {
+                store.choose(first);
+              }
+              open();
             }
-            open();
+          },
+          {
+            label: words.__('Start fresh'),
+            displayType: 'warn',
+            callback: () => void startFresh(notebook, found)
           }
-        },
-        {
-          label: words.__('Start fresh'),
-          displayType: 'warn',
-          callback: () => void startFresh(notebook, found)
-        }
-      ]
-    });
+        ]
+      }
+    );
     remember(notebook, id);
   };
 

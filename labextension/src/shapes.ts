@@ -76,6 +76,7 @@ export interface ISettleQuestion {
   step: number;
   choice: 'rerun' | 'value' | 'salvage' | 'fail';
   value: unknown;
+  json: string | null;
   branch: string;
 }
 

@@ -1,5 +1,6 @@
 /** The two widgets of the extension: the panel in the side bar, and the views beside the notebook. */
 import { ReactWidget, UseSignal } from '@jupyterlab/ui-components';
+import type { Message } from '@lumino/messaging';
 import * as React from 'react';
 import type { IActions } from './actions';
 import { Panel } from './components/panel';
@@ -46,6 +47,11 @@ export class PanelWidget extends ReactWidget {
       const inside = '.jp-Durable-buttons button, [data-field]';
       (item?.querySelector<HTMLElement>(inside) ?? item)?.focus();
     });
+  }
+
+  protected override onActivateRequest(message: Message): void {
+    super.onActivateRequest(message);
+    this.focusInside();
   }
 
   /** Where the focus goes when the panel is opened: the line of the tree that has it. */

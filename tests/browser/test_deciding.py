@@ -113,6 +113,9 @@ def test_a_step_in_doubt_is_settled_with_a_value_by_keyboard_and_nothing_is_paid
     dialog = lab.asked("payment: execute new steps?")
     assert "2 steps came back from the log." in dialog.inner_text()
     assert "The next step has no result there: note (step)." in dialog.inner_text()
+    # One Enter too many must not spend: No is where the focus is.
+    assert page.evaluate("() => document.activeElement.textContent") == "No"
+    page.keyboard.press("Tab")
     page.keyboard.press("Enter")
     lab.panel.locator(".jp-Durable-summary", has_text="completed").wait_for()
     assert effects(jupyter) == ["note", "paid", "note"]

@@ -171,11 +171,12 @@ def test_start_fresh_after_a_death_pays_for_everything_on_a_branch_of_its_own(
     lab.run_cell(1)
     assert endpoint.bill.wait_in_flight(2, 60)
     jupyter.kill_kernel(notebook)
-    notice = page.locator(".Toastify__toast", has_text="The kernel died")
+    notice = page.locator(".Toastify__toast", has_text="The kernel of")
     endpoint.bill.release()
     notice.get_by_role("button", name="Start fresh").click()
     dialog = lab.asked("Start fresh?")
     assert "executed again" in dialog.inner_text()
+    assert "nobody knows how it ended" in dialog.inner_text()
     dialog.get_by_role("button", name="Yes, run again").click()
 
     lab.panel.get_by_label("Branch").wait_for()

@@ -80,7 +80,7 @@ def test_g25_behind_a_hub_a_killed_kernel_is_resumed_and_all_requests_stay_under
     paid = len(endpoint.bill.requests())
 
     ana.kill_kernel(notebook)
-    notice = page.locator(".Toastify__toast", has_text="The kernel died")
+    notice = page.locator(".Toastify__toast", has_text="The kernel of")
     notice.wait_for()
     lab.panel.locator(".jp-Durable-summary", has_text="interrupted").wait_for()
     lab.panel.locator("[role=treeitem]", has_text="in doubt").wait_for()

@@ -43,7 +43,7 @@ def test_a_failing_cell_ends_the_round_and_with_the_setting_off_nobody_is_asked(
     lab.run_cell(3)
     assert endpoint.bill.wait_in_flight(3, 60)
     jupyter.kill_kernel(notebook)
-    page.locator(".Toastify__toast", has_text="The kernel died").wait_for()
+    page.locator(".Toastify__toast", has_text="The kernel of").wait_for()
     endpoint.bill.release()
     paid = len(endpoint.bill.requests())
     page.evaluate(

@@ -42,7 +42,7 @@ def test_a_kernel_is_killed_and_resumed_from_the_panel_and_nothing_is_paid_twice
     page.locator(".jp-Durable-dot[aria-label*='running']").wait_for()
 
     jupyter.kill_kernel(notebook)
-    notice = page.locator(".Toastify__toast", has_text="The kernel died")
+    notice = page.locator(".Toastify__toast", has_text="The kernel of")
     notice.wait_for()
     assert "1 durable cell can be resumed. Recorded steps that come back: 3." in notice.inner_text()
     lab.panel.locator(".jp-Durable-summary", has_text="interrupted").wait_for()

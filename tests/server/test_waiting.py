@@ -158,3 +158,33 @@ def test_a_run_that_stopped_for_another_reason_has_its_message_read(ask: Any, lo
     assert waits is not None
     assert waits.kind == "read"
     assert "budget" in waits.message
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ('{"order_id": 9007199254740993, "price": 0.10}', {"order_id": 9007199254740993, "price": 0.1}),
+        ("123456789012345678901234567890", 123456789012345678901234567890),
+        ("null", None),
+    ],
+)
+def test_a_value_that_is_settled_as_json_text_keeps_every_digit(ask: Any, log: Path, text: str, value: Any) -> None:
+    with pytest.raises(KeyboardInterrupt), durable.run("pays", log=str(log)):
+        pay(3)
+    run = only_run(ask)
+
+    ask("settle", body={"run": run.run, "step": 1, "choice": "value", "json": text}).as_(shapes.Done)
+
+    with durable.run("pays", log=str(log)):
+        assert pay(3) == value
+
+
+@pytest.mark.parametrize("text", ["1e999", "NaN", "[1,]", "", "[" * 100_000])
+def test_a_value_that_cannot_be_kept_as_it_is_typed_is_refused(ask: Any, log: Path, text: str) -> None:
+    with pytest.raises(KeyboardInterrupt), durable.run("pays", log=str(log)):
+        pay(3)
+
+    refused = ask("settle", body={"run": only_run(ask).run, "step": 1, "choice": "value", "json": text})
+
+    assert refused.status == 400
+    assert "no JSON that can be kept as it is" in refused.problem.message

@@ -124,6 +124,8 @@ class SettleQuestion(Shape, frozen=True, kw_only=True):
     choice: Literal["rerun", "value", "salvage", "fail"]
     value: Any = None
     """The value (JSON), for ``value``."""
+    json: str | None = None
+    """The same as JSON text, from where numbers of many digits do not survive; goes before `value`."""
     branch: str = ""
     """Name or id of the branch; empty: the newest."""
 

@@ -160,8 +160,20 @@ describe('what is asked before a cell spends', () => {
       row(4)
     ];
 
-    expect(againOf(rows, 0)).toEqual({ steps: 3, cost: 1, tokens: 30, unpriced: 0 });
-    expect(againOf(rows, 2)).toEqual({ steps: 2, cost: 0.5, tokens: 15, unpriced: 0 });
+    expect(againOf(rows, 0)).toEqual({ steps: 3, doubt: 0, cost: 1, tokens: 30, unpriced: 0 });
+    expect(againOf(rows, 2)).toEqual({ steps: 2, doubt: 0, cost: 0.5, tokens: 15, unpriced: 0 });
+  });
+
+  it('counts what kept steps had cost elsewhere, and steps of which nobody knows the end', () => {
+    const cost = { provider: 'openai', model: 'm', cached: null, cache_write: null, reasoning: null };
+    const untold = { ...cost, input: null, output: null, cost: null };
+    const saved = { ...cost, input: 10, output: 5, cost: 0.5 };
+    const rows = [
+      row(1, { kind: 'model', status: 'adopted', usage: untold, saved }),
+      row(2, { status: 'in_doubt' })
+    ];
+
+    expect(againOf(rows, 0)).toEqual({ steps: 2, doubt: 1, cost: 0.5, tokens: 15, unpriced: 0 });
   });
 });
 

@@ -76,7 +76,10 @@ export function Head({ store, actions }: IHeadProps): JSX.Element {
       </div>
       <div className="jp-Durable-buttons">
         {again.length > 0 && actions.resume && (
-          <Button accept onClick={() => actions.resume?.()}>
+          <Button
+            accept
+            onClick={() => actions.resume?.(item?.here && isUnfinished(item) ? item.run : undefined)}
+          >
             {words.__('Resume')}
           </Button>
         )}

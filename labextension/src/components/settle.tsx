@@ -6,13 +6,23 @@ import type { Store } from '../store';
 import { Button, useWords } from './words';
 
 /** Sends an answer to the log, once at a time; what the log says to it, and whether it refused. */
-function useSaid(store: Store): {
+function useSaid(
+  store: Store,
+  status: string
+): {
   said: string;
   refused: boolean;
   busy: boolean;
   send: (answer: () => Promise<{ message: string }> | undefined) => void;
 } {
   const [state, set] = React.useState({ said: '', refused: false, busy: false });
+  // What was said is acted on by the next execution; after that it is old.
+  const over = status === 'running' || status === 'completed';
+  React.useEffect(() => {
+    if (over) {
+      set({ said: '', refused: false, busy: false });
+    }
+  }, [over]);
   const send = (answer: () => Promise<{ message: string }> | undefined): void => {
     const asked = answer();
     if (!asked) {
@@ -70,7 +80,7 @@ interface ISettleProps {
 /** The end of a step is not known, or its value was not stored: a person says what happened. */
 export function Settle({ store, actions, row, status, salvage }: ISettleProps): JSX.Element | null {
   const words = useWords();
-  const { said, refused, busy, send } = useSaid(store);
+  const { said, refused, busy, send } = useSaid(store, store.item?.status ?? '');
   const [form, setForm] = React.useState(false);
   const open = status === 'in_doubt' || status === 'not_stored';
   const waits = store.item?.waits;
@@ -78,8 +88,10 @@ export function Settle({ store, actions, row, status, salvage }: ISettleProps): 
     waits?.kind === 'settle' &&
     waits.branch === store.shown &&
     waits.steps.some(step => step.number === row.number);
-  const settle = (choice: 'rerun' | 'fail' | 'salvage' | 'value', value: unknown = null): void => {
-    send(() => store.api?.settle({ run: store.run, step: row.number, choice, value, branch: store.shown }));
+  const settle = (choice: 'rerun' | 'fail' | 'salvage' | 'value', json: string | null = null): void => {
+    send(() =>
+      store.api?.settle({ run: store.run, step: row.number, choice, value: null, json, branch: store.shown })
+    );
   };
   if (!open && !said) {
     return null;
@@ -122,7 +134,7 @@ export function Settle({ store, actions, row, status, salvage }: ISettleProps): 
             </p>
           )}
           {form && (
-            <ValueForm busy={busy} onSend={value => settle('value', value)} onLeave={() => setForm(false)} />
+            <ValueForm busy={busy} onSend={json => settle('value', json)} onLeave={() => setForm(false)} />
           )}
         </>
       )}
@@ -140,7 +152,8 @@ function ValueForm({
   onLeave
 }: {
   busy: boolean;
-  onSend: (value: unknown) => void;
+  /** As JSON text: a number of many digits does not survive being one of JavaScript's. */
+  onSend: (json: string) => void;
   onLeave: () => void;
 }): JSX.Element {
   const words = useWords();
@@ -152,11 +165,12 @@ function ValueForm({
   React.useEffect(() => field.current?.focus(), []);
   const submit = (): void => {
     if (kind === 'text') {
-      onSend(text);
+      onSend(JSON.stringify(text));
       return;
     }
     try {
-      onSend(JSON.parse(text));
+      JSON.parse(text);
+      onSend(text);
       setProblem('');
     } catch (reason) {
       const why = reason instanceof Error ? reason.message : String(reason);
@@ -231,7 +245,7 @@ interface IDecideProps {
 /** After an edit: what becomes of steps that had finished before it. */
 export function Decide({ store, actions, run, step = '' }: IDecideProps): JSX.Element | null {
   const words = useWords();
-  const { said, refused, busy, send } = useSaid(store);
+  const { said, refused, busy, send } = useSaid(store, run.status);
   const waits = run.waits?.kind === 'decide' ? run.waits : null;
   const decide = (reuse: 'all' | 'pure' | 'none', name = step): void => {
     send(() => store.api?.decide({ run: run.run, reuse, steps: name ? [name] : [] }));

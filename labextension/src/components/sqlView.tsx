@@ -26,7 +26,10 @@ export function SqlView({ store }: { store: Store }): JSX.Element {
           setAnswer(found);
           setProblem('');
         },
-        reason => setProblem(reason instanceof Error ? reason.message : String(reason))
+        reason => {
+          setAnswer(null);
+          setProblem(reason instanceof Error ? reason.message : String(reason));
+        }
       )
       .finally(() => setAsking(false));
   };
@@ -59,12 +62,17 @@ export function SqlView({ store }: { store: Store }): JSX.Element {
           )}
         </span>
       </div>
-      {problem && (
+      {asking && (
+        <p role="status" className="jp-Durable-note">
+          {words.__('The log is being asked …')}
+        </p>
+      )}
+      {problem && !asking && (
         <div className="jp-Durable-error" role="alert">
           {problem}
         </div>
       )}
-      {answer && (
+      {answer && !asking && (
         <>
           <p role="status" className="jp-Durable-note">
             {words._n('%1 row', '%1 rows', answer.rows.length)}
