@@ -204,6 +204,26 @@ def test_with_the_switch_on_a_cell_goes_on_by_itself_when_it_is_answered_or_its_
     assert page.get_by_role("dialog").count() == 0
 
 
+def test_a_question_of_a_killed_kernel_is_answered_and_resume_asks_nothing_more(jupyter: Jupyter, page: Any):
+    lab = Lab(page, jupyter)
+    begin(lab, MAILS.replace("--grace 0s", "--grace 10m"))
+    lab.show()
+    lab.run_cell(1)
+    asked = item(lab, "mails: Send these mails?")
+    asked.get_by_text("Its cell waits in a kernel").wait_for()
+    jupyter.kill_kernel("asks.ipynb")
+    page.locator(".Toastify__toast", has_text="The kernel died").wait_for()
+
+    asked.get_by_role("button", name="Yes").click()
+    asked.get_by_text("Answered by").wait_for()
+    assert effects(jupyter) == ["drafted"]
+    asked.get_by_role("button", name="Resume mails").click()
+    item(lab, "mails: And the rest?").get_by_role("button", name="now").click()
+    page.locator(".jp-Durable-dot[aria-label*='completed']").wait_for()
+    assert effects(jupyter) == ["drafted", "sent-True", "rest-now"]
+    assert page.get_by_role("dialog").count() == 0
+
+
 HOSTILE = """\
 %%durable evil --grace 0s
 import base64
