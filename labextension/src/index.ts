@@ -348,6 +348,11 @@ function activate(
     notices.set(wait.request, id);
   };
 
+  panel.shown.connect(() => {
+    notices.forEach(id => Notification.dismiss(id));
+    notices.clear();
+  });
+
   const follow = (): void => {
     const notebook = tracker.currentWidget;
     // A side bar or a view that takes the focus does not close the notebook.

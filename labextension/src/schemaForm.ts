@@ -195,18 +195,29 @@ function valueOf(each: IField, text: string, words: IWords): Read {
     case 'integer': {
       const number = Number(text);
       if (kind === 'integer' && !Number.isSafeInteger(number)) {
-        return { problem: words.__('This must be a whole number.') };
+        return { problem: words.__('This must be a whole number of at most 15 digits.') };
       }
       return Number.isFinite(number) ? { value: number } : { problem: words.__('This must be a number.') };
     }
     default:
       try {
-        return { value: JSON.parse(text) as unknown };
+        const value = JSON.parse(text) as unknown;
+        return isLossy(text)
+          ? { problem: words.__('A number of so many digits does not arrive as it is. Put it into quotes.') }
+          : { value };
       } catch (reason) {
         const why = reason instanceof Error ? reason.message : String(reason);
         return { problem: words.__('This is no JSON: %1. A text has quotes around it.', why) };
       }
   }
+}
+
+/** Whether a number of a JSON text is another once JavaScript has read it. */
+export function isLossy(json: string): boolean {
+  const numbers = json.replace(/"(?:[^"\\]|\\.)*"/g, '""').match(/-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?/g) ?? [];
+  return numbers.some(each =>
+    /^-?\d+$/.test(each) ? !Number.isSafeInteger(Number(each)) : !Number.isFinite(Number(each))
+  );
 }
 
 function empty(each: IField, words: IWords): string {

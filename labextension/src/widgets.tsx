@@ -1,6 +1,7 @@
 /** The two widgets of the extension: the panel in the side bar, and the views beside the notebook. */
 import { ReactWidget, UseSignal } from '@jupyterlab/ui-components';
-import type { Message } from '@lumino/messaging';
+import { type Message } from '@lumino/messaging';
+import { type ISignal, Signal } from '@lumino/signaling';
 import * as React from 'react';
 import type { IActions } from './actions';
 import { Panel } from './components/panel';
@@ -38,6 +39,16 @@ export class PanelWidget extends ReactWidget {
     );
   }
 
+  /** It has come into sight. */
+  get shown(): ISignal<this, void> {
+    return this._shown;
+  }
+
+  protected override onAfterShow(msg: Message): void {
+    super.onAfterShow(msg);
+    this._shown.emit();
+  }
+
   /** Put the focus where a request is answered. */
   focusWait(request: string): void {
     // The side bar is laid out first, and takes the focus itself.
@@ -61,6 +72,8 @@ export class PanelWidget extends ReactWidget {
       this.node.querySelector<HTMLElement>('button, select');
     target?.focus();
   }
+
+  private readonly _shown = new Signal<this, void>(this);
 }
 
 export class ViewsWidget extends ReactWidget {

@@ -1,4 +1,4 @@
-import { filled, formOf, type IForm } from '../schemaForm';
+import { filled, formOf, isLossy, type IForm } from '../schemaForm';
 import { plainWords as words } from '../plainWords';
 
 const fill = (form: IForm, ...texts: string[]): unknown => {
@@ -52,7 +52,7 @@ it('says at each field what is wrong', () => {
     0: 'This must be a number.',
     1: 'Choose one.',
     2: 'Choose one.',
-    3: 'This must be a whole number.',
+    3: 'This must be a whole number of at most 15 digits.',
     5: expect.stringContaining('This is no JSON') as unknown
   });
 });
@@ -103,4 +103,22 @@ it('takes a hostile schema as it is: names of the language are names of fields',
     formOf({ type: 'object', properties: { a: null, b: 3, c: 'text' } }).fields.map(f => f.kind)
   ).toEqual(['json', 'json', 'json']);
   expect(formOf('nonsense').fields.map(each => each.kind)).toEqual(['json']);
+});
+
+describe('a number of many digits', () => {
+  it('is refused where JavaScript would change it', () => {
+    expect(['{"id": 9007199254740993}', '[1e999]', '-12345678901234567890'].map(isLossy)).toEqual([
+      true,
+      true,
+      true
+    ]);
+  });
+
+  it('is left alone in a text, and where it fits', () => {
+    expect(['{"id": "9007199254740993"}', '"\\"9007199254740993"', '[1, 0.1, 1e20]'].map(isLossy)).toEqual([
+      false,
+      false,
+      false
+    ]);
+  });
 });

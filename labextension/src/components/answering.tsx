@@ -147,14 +147,14 @@ export function Shown({ shown }: { shown: readonly IOutputView[] }): JSX.Element
             key={i}
             className="jp-Durable-shown jp-Durable-text"
             tabIndex={0}
-            role="region"
+            role="group"
             aria-label={label}
           >
             {markdown}
           </div>
         ) : (
           <div key={i} className="jp-Durable-shown">
-            <Pre text={output.text || cellText(output.data['text/plain'])} label={label} />
+            <Pre text={output.text || cellText(output.data['text/plain'])} label={label} role="group" />
           </div>
         );
       })}

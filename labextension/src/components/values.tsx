@@ -26,9 +26,18 @@ export function Picture({
 }
 
 /** A long text that can be reached and scrolled by keyboard. */
-export function Pre({ text, label }: { text: string; label: string }): JSX.Element {
+export function Pre({
+  text,
+  label,
+  role = 'region'
+}: {
+  text: string;
+  label: string;
+  /** A group, where several have the same label. */
+  role?: 'region' | 'group';
+}): JSX.Element {
   return (
-    <pre className="jp-Durable-pre" tabIndex={0} role="region" aria-label={label}>
+    <pre className="jp-Durable-pre" tabIndex={0} role={role} aria-label={label}>
       {text}
     </pre>
   );
