@@ -78,7 +78,7 @@ export function Head({ store, actions }: IHeadProps): JSX.Element {
         {again.length > 0 && actions.resume && (
           <Button
             accept
-            onClick={() => actions.resume?.(item?.here && isUnfinished(item) ? item.run : undefined)}
+            onClick={() => actions.resume?.(item?.here && store.canGoOn(item) ? item.run : undefined)}
           >
             {words.__('Resume')}
           </Button>
