@@ -28,6 +28,7 @@
     │   ├── Undigestable                 an argument that has no digest, so the call has no identity
     │   └── ValueNotStored               a step is done, its value could not be stored; a person settles it
     ├── NotAnswered                      nobody had answered within the `timeout` of a wait
+    ├── WorkerFailed                     a worker of `durable.map(executor=...)` died, or could not take its item
     └── StepTimeout                      one attempt of a step took longer than its `timeout`
 
     DurableControl (BaseException)       not errors: a cell's `except Exception` must not eat them
@@ -178,6 +179,10 @@ class ValueNotStored(ValueBoundaryError):
 
 class StepTimeout(DurableError, TimeoutError):
     """One attempt of a step took longer than its ``timeout``."""
+
+
+class WorkerFailed(DurableError, ConnectionError):
+    """A worker of ``durable.map(executor=...)`` died over an item, or could not take it: one attempt that failed."""
 
 
 class NotAnswered(DurableError, TimeoutError):

@@ -51,7 +51,7 @@ from jupyter_durable.events import (
     TimerFired,
     WaitStarted,
 )
-from jupyter_durable.keys import Key, TimerKey, inner_scope, inside, make_key, parent_scope, stem
+from jupyter_durable.keys import Key, TimerKey, inner_scope, inside, is_of_map, make_key, parent_scope, stem
 
 State = Literal["open", "completed", "not_stored", "failed", "cancelled", "interrupted"]
 """How the newest intent of an entry ended; ``open``: it has no end (in doubt, unless it runs right now)."""
@@ -329,7 +329,8 @@ class History:
         the failure in the same scope or around it, so that nobody can have caught it and gone on.
         """
         if self.outcome is not None:
-            return entry.seq in self.outcome.failed
+            stopped = self.outcome.status == "interrupted" and is_of_map(entry.key.scope)
+            return entry.seq in self.outcome.failed or (stopped and self.nobody_went_on(entry))
         return self.nobody_went_on(entry)
 
     def nobody_went_on(self, entry: Entry) -> bool:
@@ -337,7 +338,8 @@ class History:
         if self.completed_branch():
             return False
         scope = entry.key.scope
-        while self.last_start.get(scope, -1) < entry.end:
+        # Items of a map begin beside each other, and none of them because another has failed.
+        while is_of_map(scope) or self.last_start.get(scope, -1) < entry.end:
             if not scope:
                 return True
             scope = parent_scope(scope)

@@ -201,6 +201,11 @@ PATCHES = Patches()
 """The one set of wrappers of this process."""
 
 
+def start_apart(thread: threading.Thread) -> None:
+    """Start a thread of ours, which is no place of any run."""
+    _original_start(thread)
+
+
 def _thread_start(self: threading.Thread) -> None:
     """``Thread.start`` that makes the new thread a part of the run that started it."""
     frame = current()

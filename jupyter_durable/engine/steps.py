@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable
+from types import ModuleType
 from typing import Any, Literal
 
 import msgspec
@@ -51,6 +52,25 @@ class StepSpec(msgspec.Struct):
     def subject(self) -> Callable[..., Any]:
         """The function that the user wrote."""
         return self.fn if self.code is None else self.code
+
+
+def name_of(fn: Any) -> str:
+    """How a function is called in history, if nobody says otherwise."""
+    name = getattr(fn, "__qualname__", "") or getattr(getattr(fn, "func", None), "__qualname__", "")
+    return (name or type(fn).__qualname__).replace("<locals>.", "")
+
+
+def return_annotation(fn: Any) -> Any:
+    """What a function says that it returns."""
+    told = getattr(fn, "__annotations__", {}).get("return")
+    if not isinstance(told, str):
+        return told
+    # A text, as `from __future__ import annotations` makes of each: a plain name is looked up, nothing is evaluated.
+    first, *rest = told.strip().split(".")
+    found: Any = getattr(fn, "__globals__", {}).get(first)
+    for name in rest:
+        found = vars(found).get(name) if isinstance(found, ModuleType | type) else None
+    return found if isinstance(found, type) else told
 
 
 def prepare(
