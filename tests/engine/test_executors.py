@@ -44,7 +44,7 @@ def cluster() -> Iterator[Any]:
     """A Dask cluster of two processes on this machine."""
     distributed = pytest.importorskip("distributed")
     with (
-        distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as made,
+        distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0") as made,
         distributed.Client(made) as client,
     ):
         yield client
