@@ -18,6 +18,7 @@ from typing import Any, Literal, TypeVar, cast, overload
 from jupyter_durable import clock
 from jupyter_durable.engine.binding import binder
 from jupyter_durable.engine.context import current
+from jupyter_durable.engine.limits import limit_of
 from jupyter_durable.engine.runner import run_async, run_sync
 from jupyter_durable.engine.steps import StepSpec, name_of, return_annotation
 from jupyter_durable.errors import NotInRun, UsageError
@@ -49,6 +50,8 @@ def step(
     files: Iterable[str] = ...,
     outputs: bool = ...,
     version: str | int = ...,
+    rate: str | None = ...,
+    concurrency: int | None = ...,
 ) -> Callable[[F], F]: ...
 def step(
     fn: Any = None,
@@ -67,6 +70,8 @@ def step(
     files: Iterable[str] = (),
     outputs: bool = True,
     version: str | int = "",
+    rate: str | None = None,
+    concurrency: int | None = None,
 ) -> Any:
     """Make a function a step: inside a durable run its result is recorded, and replayed instead of computed again.
 
@@ -88,6 +93,8 @@ def step(
         files: paths of files that the body writes; a replay checks them before anything goes live.
         outputs: record what the body prints and displays, and show it again on replay.
         version: part of the step's identity as evidence: raise it to say that the meaning has changed.
+        rate: how often attempts may begin, such as ``"60/min"``: one limit for all calls of the step in this process.
+        concurrency: how many of them run at the same time, the same way.
 
     Returns:
         The function as a step; in a coroutine function's place a function that returns an awaitable.
@@ -106,7 +113,7 @@ def step(
         return lambda decorated: again(
             decorated, name=name, retries=retries, backoff=backoff, timeout=timeout, retry_on=retry_on, pure=pure,
             rerun=rerun, at_most_once=at_most_once, key=key, mutates=mutates, files=files, outputs=outputs,
-            version=version,
+            version=version, rate=rate, concurrency=concurrency,
         )  # fmt: skip
     if isinstance(fn, (staticmethod, classmethod)):
         raise UsageError("Put `@staticmethod` or `@classmethod` above `@step`, not below it.")
@@ -133,6 +140,7 @@ def step(
         files=tuple(map(str, files)),
         outputs=outputs,
         version=str(version),
+        limit=limit_of(name or name_of(fn), rate, concurrency),
         carries=not inspect.isfunction(fn) or bool(inspect.unwrap(fn).__closure__) or hasattr(fn, "__wrapped__"),
         refused=unstorable_annotation(return_annotation(fn)) or "",
     )

@@ -46,6 +46,7 @@ def carry_out(attempt: Attempt, args: tuple[Any, ...], kwargs: dict[str, Any]) -
     execution, spec = attempt.execution, attempt.spec
     try:
         while True:
+            leave = None if spec.limit is None else spec.limit.enter()
             body = attempt.intend()
             if execution.flushes:
                 execution.flush()
@@ -65,6 +66,9 @@ def carry_out(attempt: Attempt, args: tuple[Any, ...], kwargs: dict[str, Any]) -
             else:
                 CURRENT.reset(token)
                 return attempt.completed(value) if type(value) is not Delivered else attempt.delivered(value)
+            finally:
+                if leave is not None:
+                    leave.give_back()
             clock.sleep(delay)
     except BaseException:
         attempt.leave()
@@ -98,8 +102,12 @@ async def _drive(
         await wait_for_turn(execution, entry)
         return hand_out(execution, call, verdict, names, values)
     if execution.ended:
-        raise errors.RunEnded(f"Step `{spec.name}` was awaited after its execution had ended; it was not executed.")
+        raise _too_late(spec)
     return await carry_out_async(Attempt(execution, spec, call, verdict, names, values), args, kwargs)
+
+
+def _too_late(spec: StepSpec) -> errors.RunEnded:
+    return errors.RunEnded(f"Step `{spec.name}` was awaited after its execution had ended; it was not executed.")
 
 
 async def carry_out_async(
@@ -116,6 +124,10 @@ async def carry_out_async(
     __tracebackhide__ = True
     execution, spec = attempt.execution, attempt.spec
     while True:
+        leave = None if spec.limit is None else await spec.limit.enter_async()
+        if leave is not None and execution.ended:
+            leave.give_back()
+            raise _too_late(spec)
         body = attempt.intend()
         token = CURRENT.set(body)
         try:
@@ -134,6 +146,9 @@ async def carry_out_async(
             if in_order and (attempt.shown or execution.group.returning):
                 await execution.group.return_in_order(flush=attempt.shown)
             return value
+        finally:
+            if leave is not None:
+                leave.give_back()
         await plain_sleep(delay)
 
 

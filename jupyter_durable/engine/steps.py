@@ -15,6 +15,7 @@ from jupyter_durable.call import Call, Place
 from jupyter_durable.engine.binding import Binder
 from jupyter_durable.engine.context import Frame
 from jupyter_durable.engine.execution import Execution
+from jupyter_durable.engine.limits import Limit
 from jupyter_durable.errors import Undigestable, UnstorableValue
 from jupyter_durable.retry import RetryPolicy
 from jupyter_durable.values import digest
@@ -45,6 +46,8 @@ class StepSpec(msgspec.Struct):
     """The function carries values with it (closure cells, a partial's arguments, an instance)."""
     refused: str = ""
     """Why its value could never be stored, as far as its return annotation tells."""
+    limit: Limit | None = None
+    """How often, and how many at a time."""
     code: Callable[..., Any] | None = None
     """The function whose code is the evidence, where `fn` only leads to it: that of a framework's tool."""
 
