@@ -23,7 +23,7 @@ from jupyter_durable.engine.runner import run_async, run_sync
 from jupyter_durable.engine.steps import StepSpec, name_of, return_annotation
 from jupyter_durable.errors import NotInRun, UsageError
 from jupyter_durable.log.base import EventLog
-from jupyter_durable.retry import RetryPolicy
+from jupyter_durable.retry import RetryPolicy, parse_duration
 from jupyter_durable.running import RunContext
 from jupyter_durable.values.refused import unstorable_annotation
 from jupyter_durable.waiting import WaitingWords
@@ -52,6 +52,7 @@ def step(
     version: str | int = ...,
     rate: str | None = ...,
     concurrency: int | None = ...,
+    heartbeat: str | float | datetime.timedelta | None = ...,
 ) -> Callable[[F], F]: ...
 def step(
     fn: Any = None,
@@ -72,6 +73,7 @@ def step(
     version: str | int = "",
     rate: str | None = None,
     concurrency: int | None = None,
+    heartbeat: str | float | datetime.timedelta | None = None,
 ) -> Any:
     """Make a function a step: inside a durable run its result is recorded, and replayed instead of computed again.
 
@@ -95,6 +97,7 @@ def step(
         version: part of the step's identity as evidence: raise it to say that the meaning has changed.
         rate: how often attempts may begin, such as ``"60/min"``: one limit for all calls of the step in this process.
         concurrency: how many of them run at the same time, the same way.
+        heartbeat: if the body does not call ``durable.heartbeat()`` for that long, it is said so.
 
     Returns:
         The function as a step; in a coroutine function's place a function that returns an awaitable.
@@ -113,7 +116,7 @@ def step(
         return lambda decorated: again(
             decorated, name=name, retries=retries, backoff=backoff, timeout=timeout, retry_on=retry_on, pure=pure,
             rerun=rerun, at_most_once=at_most_once, key=key, mutates=mutates, files=files, outputs=outputs,
-            version=version, rate=rate, concurrency=concurrency,
+            version=version, rate=rate, concurrency=concurrency, heartbeat=heartbeat,
         )  # fmt: skip
     if isinstance(fn, (staticmethod, classmethod)):
         raise UsageError("Put `@staticmethod` or `@classmethod` above `@step`, not below it.")
@@ -140,6 +143,7 @@ def step(
         files=tuple(map(str, files)),
         outputs=outputs,
         version=str(version),
+        heartbeat=None if heartbeat is None else parse_duration(heartbeat, "heartbeat"),
         limit=limit_of(name or name_of(fn), rate, concurrency),
         carries=not inspect.isfunction(fn) or bool(inspect.unwrap(fn).__closure__) or hasattr(fn, "__wrapped__"),
         refused=unstorable_annotation(return_annotation(fn)) or "",

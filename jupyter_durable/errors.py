@@ -6,6 +6,7 @@
     ├── UsageError                       bad flags, names, options: nothing has happened yet
     │   ├── CannotHook                   a library is not as its hook knows it: its calls go unrecorded
     │   ├── NotInRun                     a word that needs a run was used outside of one
+    │   ├── AttemptOver                  a body goes on although its attempt was given up: nothing of it counts
     │   └── RunEnded                     a step was called after its execution had ended
     ├── LogError                         the log cannot be used as asked
     │   ├── LogUnusable                  cannot be created, read or written (rights, full disk, file system)
@@ -95,6 +96,10 @@ class CannotHook(UsageError):
 
 class RunEnded(UsageError):
     """A step was called after its execution had ended; it was not executed."""
+
+
+class AttemptOver(UsageError):
+    """A body called a step, or beat its heart, after its attempt had been given up; nothing was recorded."""
 
 
 class LogError(DurableError):

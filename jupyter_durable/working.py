@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import Callable, Iterable
 from concurrent.futures import Executor
 from typing import Any, Literal
@@ -13,12 +14,16 @@ from jupyter_durable.engine.context import current
 from jupyter_durable.engine.crew import Tasks, Threads, Work
 from jupyter_durable.engine.elsewhere import Delivered, Pool, sent_to
 from jupyter_durable.engine.mapping import map_async, map_sync, mapped
+from jupyter_durable.engine.pulse import beat, show
 from jupyter_durable.engine.steps import StepSpec
 from jupyter_durable.errors import UsageError
+from jupyter_durable.event_data import Progress
 from jupyter_durable.values import decode
+from jupyter_durable.values.secrets import has_secret
 from jupyter_durable.waiting import caller_awaits
 
 MOST_AT_ONCE = 10_000
+LARGEST_DETAILS = 64 * 1024
 
 
 class WorkingWords:
@@ -72,9 +77,86 @@ class WorkingWords:
         work = Work(len(things), keeps=on_error == "keep", concurrency=concurrency)
         pool = None if executor is None else Pool(executor)
         frame, awaits = current(), caller_awaits() or spec.is_async
+        if frame is not None and len(things) > 1:
+            here, name = frame, spec.name
+            work.on_item = lambda done: show(here, Progress(done=done, total=len(things), text=name))
         if frame is None:
             return _plainly(spec, things, work, pool, awaits=awaits)
         return (map_async if awaits else map_sync)(mapped(frame, spec, things, work, pool))
+
+    def heartbeat(self, details: Any = None) -> None:
+        """Say, in the body of a long step, that it lives, and how far it is. Recorded, about once a second at most.
+
+        If the step is begun again, after a crash or a failure, its next attempt reads the details with
+        `heartbeat_details`, and can go on from there.
+
+        Args:
+            details: JSON (texts, numbers, lists, dictionaries), up to 64 kB.
+
+        Raises:
+            AttemptOver: this attempt was given up, and nothing of it is recorded any more: let the body end.
+            UsageError: the details are no JSON, or too large; or it is called between the steps.
+
+        >>> from jupyter_durable import durable
+        >>> durable.heartbeat({"page": 3})
+        """
+        said = None if details is None else _json(details)
+        frame = current()
+        if frame is None or frame.execution.pid != os.getpid():
+            return  # outside of a run, and in a worker, nobody keeps it
+        if frame.attempt is None:
+            raise UsageError("`durable.heartbeat()` is a sign of life of a step: call it inside the step's body.")
+        beat(frame, said)
+
+    def heartbeat_details(self) -> Any:
+        """What an earlier attempt of the step whose body runs has said about itself last; ``None`` if nothing.
+
+        >>> from jupyter_durable import durable
+        >>> durable.heartbeat_details() is None
+        True
+        """
+        frame = current()
+        if frame is None or frame.attempt is None:
+            return None
+        details = frame.attempt.details
+        return None if details is None else msgspec.json.decode(details)
+
+    def progress(self, i: float, n: float | None = None, text: str = "") -> None:
+        """Show how far something is: in the cell's summary, the panel, ``jupyter durable show``.
+
+        In the body of a step it is the step's; between the steps it is the cell's. It is written down about once a
+        second, so that it is there after a reload, and changes nothing on replay. ``tqdm`` inside of a step reports
+        by itself.
+
+        Args:
+            i: how much is done.
+            n: how much there is; ``None`` if that is not known.
+            text: what is counted, or what happens right now.
+
+        >>> from jupyter_durable import durable
+        >>> durable.progress(3, 10, "pages")
+        """
+        frame = current()
+        if frame is not None and frame.execution.pid == os.getpid():
+            show(frame, Progress(done=float(i), total=None if n is None else float(n), text=str(text)))
+
+
+def _json(details: Any) -> msgspec.Raw:
+    try:
+        text = msgspec.json.encode(details)
+        wrong = "" if msgspec.json.decode(text) == details else "they would come back as something else"
+    except (TypeError, ValueError, RecursionError, msgspec.MsgspecError) as error:
+        text, wrong = b"", str(error)
+    if len(text) > LARGEST_DETAILS:
+        wrong = "they are too large"
+    elif has_secret(text.decode()):
+        wrong = "they hold something that looks like a key"
+    if wrong:
+        raise UsageError(
+            f"The details of a heartbeat are JSON of up to {LARGEST_DETAILS // 1024} kB: texts, numbers, lists and "
+            f"dictionaries, and no keys; {wrong}. Write what is larger to a file, and say where it is."
+        )
+    return msgspec.Raw(text)
 
 
 def _check(fn: Any, concurrency: Any, executor: Any, on_error: Any, spec: StepSpec | None) -> None:

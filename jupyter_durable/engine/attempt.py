@@ -14,6 +14,7 @@ from jupyter_durable.engine.context import Frame
 from jupyter_durable.engine.elsewhere import Delivered
 from jupyter_durable.engine.execution import Execution
 from jupyter_durable.engine.hidden import IMMUTABLE, changed_arguments, changed_globals, digests, written_files
+from jupyter_durable.engine.pulse import Pulse, pulse_of
 from jupyter_durable.engine.stats import Status, StepRow
 from jupyter_durable.engine.steps import StepSpec
 from jupyter_durable.errors import (
@@ -56,13 +57,16 @@ class Attempt:
         "body",
         "call",
         "dead",
+        "details",
         "entry",
         "execution",
         "failed_at",
         "failures",
         "globals_before",
         "key",
+        "lost",
         "outputs",
+        "pulse",
         "retried",
         "row",
         "seq",
@@ -101,6 +105,11 @@ class Attempt:
         """The execution has ended over it: nothing more of it is recorded."""
         self.shown = False
         """It took long enough that its end must be flushed before its value is returned."""
+        self.lost = -1
+        """Seq of the newest intent that was given up: what its body does from then on is not recorded."""
+        self.details = verdict.entry.details if verdict.entry is not None else None
+        """What an attempt said about itself last, in JSON."""
+        self.pulse: Pulse | None = None
         self.thread = threading.get_ident()
         self.retried: frozenset[int] = frozenset()
         self.failed_at = -1
@@ -152,6 +161,10 @@ class Attempt:
         self.outputs = [] if execution.spec.capture_outputs and self.spec.outputs else None
         self.body = body = Frame(execution, None, call, self.outputs)
         body.retried, body.failed_at = self.retried, self.failed_at
+        body.attempt, body.seq = self, seq
+        self.pulse = None
+        if self.spec.heartbeat is not None:
+            pulse_of(body)
         execution.in_flight[seq] = self
         if len(execution.in_flight) == 1:  # beside siblings nobody could say who changed what
             self.values_before = digests(self.watched) if self.watched else {}
@@ -204,6 +217,17 @@ class Attempt:
             self.completed_with(payload, returned)
         return restored
 
+    def is_given_up(self, seq: int) -> bool:
+        """Whether the attempt that began with this intent has failed, was cancelled or cut."""
+        return seq <= self.lost or self.dead
+
+    def _ends(self, *, lost: bool = False) -> None:
+        """Before its end is written: nobody may say anything for it from now on."""
+        if self.pulse is not None:
+            self.pulse.end()
+        if lost:
+            self.lost = self.seq
+
     def completed_with(self, payload: Payload, returned: float) -> None:
         """Record a value that is encoded already.
 
@@ -215,6 +239,7 @@ class Attempt:
         took = returned - self.begun
         if self.outputs or self.values_before or self.globals_before or self.spec.files:
             self._record_side_effects()
+        self._ends()
         event = StepCompleted(at=now(), step=self.seq, data=payload)
         end = execution.append(event)
         if took > SHOWN_AFTER:
@@ -262,6 +287,7 @@ class Attempt:
             path=error.facts.get("path", "result"), value_type=error.facts.get("type", kind),
             reason=redact(str(error)), salvage=saved,
         )  # fmt: skip
+        self._ends()
         execution.append(StepNotStored(at=now(), step=self.seq, data=data))
         execution.flush()
         self._over("not stored", monotonic() - self.begun)
@@ -287,6 +313,7 @@ class Attempt:
         if isinstance(error, errors.LogError):
             execution.in_flight.pop(self.seq, None)
             return None
+        self._ends(lost=True)
         if isinstance(error, asyncio.CancelledError):
             cancelled = not execution.interrupted
             execution.append((StepCancelled if cancelled else StepInterrupted)(at=now(), step=self.seq))

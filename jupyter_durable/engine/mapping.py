@@ -162,11 +162,11 @@ class Mapping:
 def _frame_of(frame: Frame, name: str) -> Frame:
     place, element = frame.place, map_element(name)
     if frame.thread == threading.get_ident():
-        return Frame(frame.execution, place.child(element), frame.step, frame.outputs)
+        return frame.inside(place.child(element))
     with frame.execution.lock:
         child = place.child(element, loose=True)
         child.passes_on = True
-        return Frame(frame.execution, child, frame.step, frame.outputs)
+        return frame.inside(child)
 
 
 def _is_known(replay: Replay, call: Call) -> bool:

@@ -16,6 +16,7 @@ from jupyter_durable.engine.binding import Binder
 from jupyter_durable.engine.context import Frame
 from jupyter_durable.engine.execution import Execution
 from jupyter_durable.engine.limits import Limit
+from jupyter_durable.engine.pulse import refuse_late
 from jupyter_durable.errors import Undigestable, UnstorableValue
 from jupyter_durable.retry import RetryPolicy
 from jupyter_durable.values import digest
@@ -46,6 +47,8 @@ class StepSpec(msgspec.Struct):
     """The function carries values with it (closure cells, a partial's arguments, an instance)."""
     refused: str = ""
     """Why its value could never be stored, as far as its return annotation tells."""
+    heartbeat: float | None = None
+    """Seconds without a heartbeat after which it is said that nothing is heard of the body."""
     limit: Limit | None = None
     """How often, and how many at a time."""
     code: Callable[..., Any] | None = None
@@ -87,6 +90,8 @@ def prepare(
     execution: Execution = frame.execution
     if execution.pid != os.getpid() or execution.ended or spec.refused:
         _refuse(execution, spec)
+    if frame.attempt is not None:
+        refuse_late(frame)
     names, values = spec.bind(args, kwargs)
     try:
         if spec.key is not None:

@@ -362,6 +362,12 @@ export interface IRunDetail {
   executions: IExecutionItem[];
 }
 
+export interface IProgressItem {
+  done: number;
+  total: number | null;
+  text: string;
+}
+
 export interface IStepRow {
   number: number;
   changed: number;
@@ -384,6 +390,8 @@ export interface IStepRow {
   saved: IUsageItem | null;
   outputs: number;
   notices: number;
+  progress: IProgressItem | null;
+  beat: number | null;
 }
 
 export interface IPage {

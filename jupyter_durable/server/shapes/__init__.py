@@ -58,7 +58,7 @@ from jupyter_durable.server.shapes.runs import (
     Waiting,
     WaitingStep,
 )
-from jupyter_durable.server.shapes.steps import Page, StepRow
+from jupyter_durable.server.shapes.steps import Page, ProgressItem, StepRow
 from jupyter_durable.server.shapes.waiting import AnswerItem, AnswerQuestion, SignalQuestion, WaitItem, Waits
 
 ANSWERS: tuple[type[Shape], ...] = (
@@ -101,6 +101,7 @@ __all__ = [
     "Page",
     "Part",
     "Problem",
+    "ProgressItem",
     "RunDetail",
     "RunItem",
     "RunStatus",
