@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import httpx
+
 from jupyter_durable import step
 
 
@@ -62,3 +64,9 @@ def inner(n: int) -> int:
 def calls_a_step(n: int) -> int:
     """Calls a step from a worker."""
     return inner(n)
+
+
+def asks_a_model(url: str) -> int:
+    """Asks a model from a worker."""
+    body = {"model": "gpt-5", "messages": [{"role": "user", "content": "hello"}]}
+    return httpx.post(f"{url}/v1/chat/completions", json=body, headers={"authorization": "Bearer none"}).status_code

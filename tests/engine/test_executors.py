@@ -9,6 +9,7 @@ import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import Executor, ProcessPoolExecutor, ThreadPoolExecutor
 from functools import partial
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ import pytest
 
 from jupyter_durable import durable, step
 from jupyter_durable.errors import UnstorableValue, UsageError, WorkerFailed
-from tests.engine.farming import Odd, Page, calls_a_step, deadly, odd, page, unstorable
+from tests.engine.farming import Odd, Page, asks_a_model, calls_a_step, deadly, odd, page, unstorable
 from tests.engine.harness import MortalLog, play
 
 
@@ -143,6 +144,35 @@ def test_a_step_in_a_worker_says_that_it_cannot_be_recorded_there(make: Callable
 
     assert isinstance(error, UsageError)
     assert "child process never writes the log" in str(error)
+
+
+class _Model(BaseHTTPRequestHandler):
+    def do_POST(self) -> None:
+        self.rfile.read(int(self.headers["content-length"]))
+        self.send_response(200)
+        self.send_header("content-length", "2")
+        self.end_headers()
+        self.wfile.write(b"{}")
+
+    def log_message(self, *_: Any) -> None:
+        """Say nothing."""
+
+
+def test_a_model_call_in_a_worker_is_said_to_be_unrecorded(log: MortalLog) -> None:
+    server = ThreadingHTTPServer(("127.0.0.1", 0), _Model)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+
+    async def program() -> Any:
+        return await durable.map(asks_a_model, [f"http://127.0.0.1:{server.server_port}"], executor=spawned)
+
+    result = play(program, log)
+    server.shutdown()
+    server.server_close()
+
+    assert result.value == [200], result.error
+    assert result.execution is not None
+    (notice,) = result.execution.stats.notices
+    assert "in a worker: the call is not recorded" in notice
 
 
 def test_functions_and_classes_of_a_notebook_travel(make: Callable[[], Executor], log: MortalLog) -> None:
