@@ -16,6 +16,7 @@ import msgspec
 
 from jupyter_durable import clock
 from jupyter_durable.engine.context import Frame
+from jupyter_durable.engine.critical import critical
 from jupyter_durable.engine.identity import start_apart
 from jupyter_durable.errors import AttemptOver, LogError
 from jupyter_durable.event_data import Beat, Notice, Progress
@@ -53,6 +54,7 @@ class Pulse:
         self._shown = attempt.begun
         """When progress was written last; a body that is done sooner writes none."""
 
+    @critical
     def beat(self, beat: Beat) -> None:
         """It lives. Written at once, or a little later."""
         with self._lock:
@@ -66,6 +68,7 @@ class Pulse:
             if self.beaten - self._written >= SPARINGLY:
                 self._write()
 
+    @critical
     def progress(self, progress: Progress) -> None:
         """It is so far."""
         now = clock.monotonic()
@@ -197,6 +200,7 @@ def beat(frame: Frame, details: msgspec.Raw | None) -> None:
         refuse_late(frame)
         return
     pulse.beat(Beat() if details is None else Beat(details=details))
+    _let_interrupts_in(frame.execution)
 
 
 def refuse_late(frame: Frame) -> None:
@@ -216,6 +220,18 @@ def refuse_late(frame: Frame) -> None:
 
 def show(frame: Frame, progress: Progress) -> None:
     """Show how far a body, or the glue code of a run, is; write it down now and then."""
+    _show(frame, progress)
+    _let_interrupts_in(frame.execution)
+
+
+def _let_interrupts_in(execution: Execution) -> None:
+    """One that came while a sign of life was being written."""
+    if execution.pending_interrupt:
+        execution.safe_point()
+
+
+@critical
+def _show(frame: Frame, progress: Progress) -> None:
     progress = msgspec.structs.replace(progress, text=redact(progress.text)[:LONGEST])
     if frame.attempt is not None:
         pulse = pulse_of(frame)

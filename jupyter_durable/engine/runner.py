@@ -47,25 +47,24 @@ def carry_out(attempt: Attempt, args: tuple[Any, ...], kwargs: dict[str, Any]) -
     try:
         while True:
             leave = None if spec.limit is None else spec.limit.enter()
-            body = attempt.intend()
-            if execution.flushes:
-                execution.flush()
-                attempt.begun = (
-                    clock.monotonic()
-                )  # a slow disk is no slow body, whose end would need a flush of its own
-            if execution.pending_interrupt:
-                execution.safe_point()
-            token = CURRENT.set(body)
             try:
-                value = spec.fn(*args, **kwargs) if spec.policy.timeout is None else _in_time(attempt, args, kwargs)
-            except BaseException as error:
-                CURRENT.reset(token)
-                delay = attempt.failed(error)
-                if delay is None:
-                    raise
-            else:
-                CURRENT.reset(token)
-                return attempt.completed(value) if type(value) is not Delivered else attempt.delivered(value)
+                body = attempt.intend()
+                if execution.flushes:
+                    execution.flush()
+                    attempt.begun = clock.monotonic()  # a slow disk is no slow body, whose end would need a flush too
+                if execution.pending_interrupt:
+                    execution.safe_point()
+                token = CURRENT.set(body)
+                try:
+                    value = spec.fn(*args, **kwargs) if spec.policy.timeout is None else _in_time(attempt, args, kwargs)
+                except BaseException as error:
+                    CURRENT.reset(token)
+                    delay = attempt.failed(error)
+                    if delay is None:
+                        raise
+                else:
+                    CURRENT.reset(token)
+                    return attempt.completed(value) if type(value) is not Delivered else attempt.delivered(value)
             finally:
                 if leave is not None:
                     leave.give_back()
@@ -125,27 +124,27 @@ async def carry_out_async(
     execution, spec = attempt.execution, attempt.spec
     while True:
         leave = None if spec.limit is None else await spec.limit.enter_async()
-        if leave is not None and execution.ended:
-            leave.give_back()
-            raise _too_late(spec)
-        body = attempt.intend()
-        token = CURRENT.set(body)
         try:
-            await execution.group.together()
-            attempt.begun = clock.monotonic()
-            value = await (spec.fn(*args, **kwargs) if spec.policy.timeout is None else _within(spec, args, kwargs))
-        except BaseException as error:
-            CURRENT.reset(token)
-            delay = attempt.failed(error)
-            if delay is None:
-                raise
-        else:
-            # No await from here to the end of `completed`: what has a result cannot be cancelled any more.
-            CURRENT.reset(token)
-            value = attempt.completed(value)
-            if in_order and (attempt.shown or execution.group.returning):
-                await execution.group.return_in_order(flush=attempt.shown)
-            return value
+            if leave is not None and execution.ended:
+                raise _too_late(spec)
+            body = attempt.intend()
+            token = CURRENT.set(body)
+            try:
+                await execution.group.together()
+                attempt.begun = clock.monotonic()
+                value = await (spec.fn(*args, **kwargs) if spec.policy.timeout is None else _within(spec, args, kwargs))
+            except BaseException as error:
+                CURRENT.reset(token)
+                delay = attempt.failed(error)
+                if delay is None:
+                    raise
+            else:
+                # No await from here to the end of `completed`: what has a result cannot be cancelled any more.
+                CURRENT.reset(token)
+                value = attempt.completed(value)
+                if in_order and (attempt.shown or execution.group.returning):
+                    await execution.group.return_in_order(flush=attempt.shown)
+                return value
         finally:
             if leave is not None:
                 leave.give_back()

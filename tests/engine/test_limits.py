@@ -112,7 +112,7 @@ def test_an_asynchronous_step_waits_without_holding_the_loop_up() -> None:
 
     found, beats = play(main, MortalLog()).value
 
-    assert max(found) - min(found) >= 0.2
+    assert max(found) - min(found) > 0.19  # the first body is a moment behind its token
     assert beats > 20
 
 
@@ -214,3 +214,16 @@ def test_a_rate_that_cannot_be_meant_is_refused(rate: Any) -> None:
 def test_a_number_of_places_that_cannot_be_meant_is_refused(places: Any) -> None:
     with pytest.raises(UsageError):
         step(concurrency=places)(abs)
+
+
+def test_a_step_that_is_refused_before_its_body_gives_its_place_back() -> None:
+    @step(concurrency=1, name="refused-once")
+    def once(n: int) -> int:
+        return n
+
+    async def main() -> Any:
+        return once(1), once(2)
+
+    for at in (0, 1):
+        assert play(main, MortalLog(), die_after=at).died
+    assert play(main, MortalLog()).value == (1, 2)
