@@ -13,20 +13,21 @@ import sys
 import uuid as _uuid
 from collections.abc import Callable, Iterable
 from importlib import import_module
-from types import ModuleType
 from typing import Any, Literal, TypeVar, cast, overload
 
 from jupyter_durable import clock
 from jupyter_durable.engine.binding import binder
 from jupyter_durable.engine.context import current
+from jupyter_durable.engine.limits import limit_of
 from jupyter_durable.engine.runner import run_async, run_sync
-from jupyter_durable.engine.steps import StepSpec
+from jupyter_durable.engine.steps import StepSpec, name_of, return_annotation
 from jupyter_durable.errors import NotInRun, UsageError
 from jupyter_durable.log.base import EventLog
-from jupyter_durable.retry import RetryPolicy
+from jupyter_durable.retry import RetryPolicy, parse_duration
 from jupyter_durable.running import RunContext
 from jupyter_durable.values.refused import unstorable_annotation
 from jupyter_durable.waiting import WaitingWords
+from jupyter_durable.working import WorkingWords
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -49,6 +50,9 @@ def step(
     files: Iterable[str] = ...,
     outputs: bool = ...,
     version: str | int = ...,
+    rate: str | None = ...,
+    concurrency: int | None = ...,
+    heartbeat: str | float | datetime.timedelta | None = ...,
 ) -> Callable[[F], F]: ...
 def step(
     fn: Any = None,
@@ -67,6 +71,9 @@ def step(
     files: Iterable[str] = (),
     outputs: bool = True,
     version: str | int = "",
+    rate: str | None = None,
+    concurrency: int | None = None,
+    heartbeat: str | float | datetime.timedelta | None = None,
 ) -> Any:
     """Make a function a step: inside a durable run its result is recorded, and replayed instead of computed again.
 
@@ -88,6 +95,9 @@ def step(
         files: paths of files that the body writes; a replay checks them before anything goes live.
         outputs: record what the body prints and displays, and show it again on replay.
         version: part of the step's identity as evidence: raise it to say that the meaning has changed.
+        rate: how often attempts may begin, such as ``"60/min"``: one limit for all calls of the step in this process.
+        concurrency: how many of them run at the same time, the same way.
+        heartbeat: if the body does not call ``durable.heartbeat()`` for that long, it is said so.
 
     Returns:
         The function as a step; in a coroutine function's place a function that returns an awaitable.
@@ -106,7 +116,7 @@ def step(
         return lambda decorated: again(
             decorated, name=name, retries=retries, backoff=backoff, timeout=timeout, retry_on=retry_on, pure=pure,
             rerun=rerun, at_most_once=at_most_once, key=key, mutates=mutates, files=files, outputs=outputs,
-            version=version,
+            version=version, rate=rate, concurrency=concurrency, heartbeat=heartbeat,
         )  # fmt: skip
     if isinstance(fn, (staticmethod, classmethod)):
         raise UsageError("Put `@staticmethod` or `@classmethod` above `@step`, not below it.")
@@ -114,14 +124,14 @@ def step(
         raise UsageError(f"`@step` goes on a function; this is a `{type(fn).__qualname__}`.")
     if inspect.isgeneratorfunction(fn) or inspect.isasyncgenfunction(fn):
         raise UsageError(
-            f"`{_name_of(fn)}` is a generator: what it yields later cannot be recorded as the result of a step. Return "
+            f"`{name_of(fn)}` is a generator: what it yields later cannot be recorded as the result of a step. Return "
             f"a list, or make a step of what produces one item."
         )
     if rerun not in ("ask", "always", "reuse"):
         raise UsageError(f'`rerun` is "ask", "always" or "reuse", not {rerun!r}.')
     spec = StepSpec(
         fn=fn,
-        name=name or _name_of(fn),
+        name=name or name_of(fn),
         bind=binder(fn),
         is_async=inspect.iscoroutinefunction(fn) or inspect.iscoroutinefunction(type(fn).__call__),
         policy=RetryPolicy(retries=retries, backoff=backoff, timeout=timeout, retry_on=retry_on),
@@ -133,8 +143,10 @@ def step(
         files=tuple(map(str, files)),
         outputs=outputs,
         version=str(version),
+        heartbeat=None if heartbeat is None else parse_duration(heartbeat, "heartbeat"),
+        limit=limit_of(name or name_of(fn), rate, concurrency),
         carries=not inspect.isfunction(fn) or bool(inspect.unwrap(fn).__closure__) or hasattr(fn, "__wrapped__"),
-        refused=unstorable_annotation(_return_annotation(fn)) or "",
+        refused=unstorable_annotation(return_annotation(fn)) or "",
     )
     return _wrapped(spec)
 
@@ -166,24 +178,7 @@ def _wrapped(spec: StepSpec) -> Any:
     return wrapper
 
 
-def _name_of(fn: Any) -> str:
-    name = getattr(fn, "__qualname__", "") or getattr(getattr(fn, "func", None), "__qualname__", "")
-    return (name or type(fn).__qualname__).replace("<locals>.", "")
-
-
-def _return_annotation(fn: Any) -> Any:
-    told = getattr(fn, "__annotations__", {}).get("return")
-    if not isinstance(told, str):
-        return told
-    # A text, as `from __future__ import annotations` makes of each: a plain name is looked up, nothing is evaluated.
-    first, *rest = told.strip().split(".")
-    found: Any = getattr(fn, "__globals__", {}).get(first)
-    for name in rest:
-        found = vars(found).get(name) if isinstance(found, ModuleType | type) else None
-    return found if isinstance(found, type) else told
-
-
-class Durable(WaitingWords):
+class Durable(WaitingWords, WorkingWords):
     """The namespace ``durable``: words for the code of a durable run."""
 
     def step(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
@@ -205,7 +200,7 @@ class Durable(WaitingWords):
             raise UsageError(
                 "`durable.step(fn, *args)` calls `fn` with the arguments: give the function, not its result."
             )
-        spec = getattr(fn, "__durable_spec__", None) or _spec_of(fn)
+        spec = spec_of(fn)
         frame = current()
         if frame is None:
             return fn(*args, **kwargs)
@@ -363,6 +358,11 @@ class Durable(WaitingWords):
         if frame is None or frame.step is None:
             raise NotInRun("`durable.idempotency_key()` names the effect of a step: call it inside the step's body.")
         return cast("str", frame.execution.idempotency_key(frame.step.key))
+
+
+def spec_of(fn: Callable[..., Any]) -> StepSpec:
+    """The step that a function is, or is made by being called as one."""
+    return getattr(fn, "__durable_spec__", None) or _spec_of(fn)
 
 
 @functools.lru_cache(maxsize=1024)

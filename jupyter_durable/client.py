@@ -71,6 +71,10 @@ class StepView:
     execution: str
     error: str
     notices: tuple[str, ...]
+    progress: str
+    """How far the body of a step that runs, or is in doubt, said that it is; empty if it did not."""
+    beat: float | None
+    """When such a body was heard of last (seconds since 1970-01-01 UTC)."""
 
 
 def directory(path: str | os.PathLike[str] | None = None) -> str:
@@ -230,6 +234,8 @@ def _step_view(entry: Entry, running: str) -> StepView:
         if entry.error is not None and entry.state == "failed"
         else "",
         notices=tuple(notice.message for notice in entry.notices),
+        progress=str(entry.progress) if entry.progress is not None and status in ("running", "in_doubt") else "",
+        beat=entry.beat if entry.beat >= 0 and status in ("running", "in_doubt") else None,
     )
 
 

@@ -6,6 +6,7 @@
     ├── UsageError                       bad flags, names, options: nothing has happened yet
     │   ├── CannotHook                   a library is not as its hook knows it: its calls go unrecorded
     │   ├── NotInRun                     a word that needs a run was used outside of one
+    │   ├── AttemptOver                  a body goes on although its attempt was given up: nothing of it counts
     │   └── RunEnded                     a step was called after its execution had ended
     ├── LogError                         the log cannot be used as asked
     │   ├── LogUnusable                  cannot be created, read or written (rights, full disk, file system)
@@ -28,6 +29,7 @@
     │   ├── Undigestable                 an argument that has no digest, so the call has no identity
     │   └── ValueNotStored               a step is done, its value could not be stored; a person settles it
     ├── NotAnswered                      nobody had answered within the `timeout` of a wait
+    ├── WorkerFailed                     a worker of `durable.map(executor=...)` died, or could not take its item
     └── StepTimeout                      one attempt of a step took longer than its `timeout`
 
     DurableControl (BaseException)       not errors: a cell's `except Exception` must not eat them
@@ -94,6 +96,10 @@ class CannotHook(UsageError):
 
 class RunEnded(UsageError):
     """A step was called after its execution had ended; it was not executed."""
+
+
+class AttemptOver(UsageError):
+    """A body called a step, or beat its heart, after its attempt had been given up; nothing was recorded."""
 
 
 class LogError(DurableError):
@@ -178,6 +184,10 @@ class ValueNotStored(ValueBoundaryError):
 
 class StepTimeout(DurableError, TimeoutError):
     """One attempt of a step took longer than its ``timeout``."""
+
+
+class WorkerFailed(DurableError, ConnectionError):
+    """A worker of ``durable.map(executor=...)`` died over an item, or could not take it: one attempt that failed."""
 
 
 class NotAnswered(DurableError, TimeoutError):

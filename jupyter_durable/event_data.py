@@ -206,6 +206,29 @@ class WaitInfo(Struct, frozen=True, kw_only=True):
     shown_digest: str = ""
 
 
+class Beat(Struct, frozen=True, kw_only=True):
+    """A sign of life of a body."""
+
+    details: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
+    """JSON that the next attempt may read: how far this one came."""
+
+
+class Progress(Struct, frozen=True, kw_only=True):
+    """How far something is, for people.
+
+    >>> str(Progress(done=3, total=10, text="pages")), str(Progress(done=0.5)), str(Progress(done=7, text="rows"))
+    ('3/10 pages', '0.5', '7 rows')
+    """
+
+    done: float
+    total: float | None = None
+    text: str = ""
+
+    def __str__(self) -> str:
+        count = f"{self.done:g}" if self.total is None else f"{self.done:g}/{self.total:g}"
+        return f"{count} {self.text}".rstrip()
+
+
 class Signal(Struct, frozen=True, kw_only=True):
     """A value sent to a run from outside. It waits in the log's inbox until the run asks for it."""
 

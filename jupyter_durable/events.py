@@ -18,12 +18,14 @@ import msgspec
 from jupyter_durable.event_data import (
     Adopted,
     AttemptInfo,
+    Beat,
     Decision,
     ExecutionHeader,
     Notice,
     Outcome,
     OutputItem,
     Payload,
+    Progress,
     Receipt,
     RequestInfo,
     Saved,
@@ -165,6 +167,20 @@ class StepOutput(Event, frozen=True, kw_only=True, tag="step_output"):
     data: tuple[OutputItem, ...]
 
 
+class StepBeat(Event, frozen=True, kw_only=True, tag="step_beat"):
+    """The body of a step lives, and this is what its next attempt may know."""
+
+    step: int
+    data: Beat
+
+
+class Progressed(Event, frozen=True, kw_only=True, tag="progressed"):
+    """How far the body of a step is, or the cell itself (``step`` -1). For people; replay does not look at it."""
+
+    step: int = -1
+    data: Progress
+
+
 class StepBilled(Event, frozen=True, kw_only=True, tag="step_billed"):
     """What one attempt of a model call used; comes before its end."""
 
@@ -232,6 +248,8 @@ AnyEvent = (
     | TimerFired
     | WaitStarted
     | SignalReceived
+    | StepBeat
+    | Progressed
 )
 """Every event of format 1."""
 

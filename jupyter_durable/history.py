@@ -24,6 +24,7 @@ from jupyter_durable.event_data import (
     Outcome,
     OutputItem,
     Payload,
+    Progress,
     Receipt,
     Settlement,
     Unstored,
@@ -36,9 +37,11 @@ from jupyter_durable.events import (
     ExecutionEnded,
     ExecutionStarted,
     Noticed,
+    Progressed,
     Recorded,
     SignalReceived,
     StepAdopted,
+    StepBeat,
     StepBilled,
     StepCancelled,
     StepCompleted,
@@ -51,7 +54,7 @@ from jupyter_durable.events import (
     TimerFired,
     WaitStarted,
 )
-from jupyter_durable.keys import Key, TimerKey, inner_scope, inside, make_key, parent_scope, stem
+from jupyter_durable.keys import Key, TimerKey, inner_scope, inside, is_of_map, make_key, parent_scope, stem
 
 State = Literal["open", "completed", "not_stored", "failed", "cancelled", "interrupted"]
 """How the newest intent of an entry ended; ``open``: it has no end (in doubt, unless it runs right now)."""
@@ -92,10 +95,11 @@ class Entry(msgspec.Struct, eq=False, gc=False):
     caused_by: tuple[int, ...] = ()
     inner_failures: frozenset[int] = frozenset()
     """Inner steps whose failure ended an earlier attempt: they are tried again, not raised again."""
-    wait: WaitInfo | None = None
-    """Of a wait: what for."""
-    receipt: Receipt | None = None
-    """Of a wait that has ended by a signal: which one."""
+    wait: WaitInfo | None = None  # of a wait: what for
+    receipt: Receipt | None = None  # of a wait that has ended by a signal: which one
+    beat: float = -1.0  # when its body was heard of last (seconds since 1970-01-01 UTC); -1: not in this attempt
+    details: msgspec.Raw | None = None  # what the body said about itself last, for its next attempt
+    progress: Progress | None = None
     outputs: tuple[OutputItem, ...] = ()
     notices: tuple[Notice, ...] = ()
 
@@ -131,32 +135,26 @@ class History:
 
     def __init__(self, events: Iterable[Recorded] = ()) -> None:
         self.entries: dict[Key, Entry] = {}
-        self.scopes: dict[str, list[Entry]] = {}
-        """Scope -> its entries in order of their first start."""
+        self.scopes: dict[str, list[Entry]] = {}  # scope -> its entries in order of their first start
         self.siblings: dict[str, dict[str, None]] = {}
         """Stem of a scope -> the scopes with that stem, in order of appearance (a dict as an ordered set)."""
         self.by_seq: dict[int, Entry] = {}
         """Seq of every intent of unfinished business, and of the newest intent of each entry -> entry."""
-        self.models: list[Entry] = []
-        """The captured model calls."""
-        self.last_start: dict[str, int] = {}
-        """Scope -> seq of the last intent made in it."""
+        self.models: list[Entry] = []  # the captured model calls
+        self.last_start: dict[str, int] = {}  # scope -> seq of the last intent made in it
         self.headers: list[ExecutionHeader] = []
         self.outcome: Outcome | None = None
         """How the newest execution that ran the cell ended; ``None`` if it did not."""
         self.decisions: list[Decision] = []
         self.notices: list[tuple[int, Notice]] = []
-        self.fired: dict[TimerKey, int] = {}
-        """Sleeps of glue code that were over, and when (seq)."""
-        self.waits: list[Entry] = []
-        """The waits, over or not."""
+        self.fired: dict[TimerKey, int] = {}  # sleeps of glue code that were over, and when (seq)
+        self.waits: list[Entry] = []  # over or not
         self.stalled = 0
         """How many of the newest executions in a row were cut without having recorded any end of a step."""
         self.seq = -1
         self._progress = False
         self._decides = False
-        self._execution = ""
-        """The newest one: the events to come are its."""
+        self._execution = ""  # the newest one: the events to come are its
         self.extend(events)
 
     def extend(self, events: Iterable[Recorded]) -> None:
@@ -184,6 +182,9 @@ class History:
             return
         if isinstance(event, ExecutionStarted):
             self._execution_started(event.data)
+            return
+        if isinstance(event, StepBeat | Progressed):  # no end of anything
+            self._said(event)
             return
         self._progress = True
         if isinstance(event, StepCompleted):
@@ -225,6 +226,15 @@ class History:
         elif isinstance(event, StepSettled):
             self._settled(event)
 
+    def _said(self, event: StepBeat | Progressed) -> None:
+        entry = self.by_seq.get(event.step)
+        if isinstance(event, Progressed):
+            if entry is not None:
+                entry.progress = event.data
+        elif entry is not None:
+            entry.beat, said = event.at, event.data.details
+            entry.details = said if isinstance(said, msgspec.Raw) else entry.details
+
     def _execution_started(self, header: ExecutionHeader) -> None:
         before, self._decides = self._decides, header.purpose == "decide"
         if self.headers and not before:
@@ -250,8 +260,8 @@ class History:
             entry = self._new(key, seq, event)
         else:
             entry.seq, entry.execution, entry.evidence, entry.pure = seq, self._execution, event.evidence, event.pure
-            entry.state, entry.end, entry.settlement = "open", -1, None
-            entry.payload = entry.error = entry.unstored = entry.receipt = None
+            entry.state, entry.end, entry.settlement, entry.beat = "open", -1, None, -1.0
+            entry.payload = entry.error = entry.unstored = entry.receipt = entry.progress = None
         if event.why:
             entry.why = event.why
         if type(event) is WaitStarted:
@@ -329,7 +339,8 @@ class History:
         the failure in the same scope or around it, so that nobody can have caught it and gone on.
         """
         if self.outcome is not None:
-            return entry.seq in self.outcome.failed
+            stopped = self.outcome.status == "interrupted" and is_of_map(entry.key.scope)
+            return entry.seq in self.outcome.failed or (stopped and self.nobody_went_on(entry))
         return self.nobody_went_on(entry)
 
     def nobody_went_on(self, entry: Entry) -> bool:
@@ -337,7 +348,8 @@ class History:
         if self.completed_branch():
             return False
         scope = entry.key.scope
-        while self.last_start.get(scope, -1) < entry.end:
+        # Items of a map begin beside each other, and none of them because another has failed.
+        while is_of_map(scope) or self.last_start.get(scope, -1) < entry.end:
             if not scope:
                 return True
             scope = parent_scope(scope)

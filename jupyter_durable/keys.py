@@ -70,3 +70,21 @@ def inside(scope: str, done: set[str]) -> bool:
             return True
         scope = parent_scope(scope)
     return False
+
+
+def map_element(name: str) -> str:
+    """The element of a scope for what a ``durable.map`` does with a step of this name.
+
+    >>> map_element("price")
+    'map[price]'
+    """
+    return f"map[{name}]"
+
+
+def is_of_map(scope: str) -> bool:
+    """Whether a scope is that of the items of a ``durable.map``.
+
+    >>> is_of_map("map[price].0"), is_of_map("map[price].0/price:kP3xQw.0"), is_of_map("")
+    (True, False, False)
+    """
+    return stem(scope).rpartition("/")[2].startswith("map[")

@@ -40,6 +40,14 @@ class Matcher:
                 return entry
         return None
 
+    def knows(self, history: History, call: Call) -> bool:
+        """Whether `find`, or `find_elsewhere` for a thread, would find something."""
+        for scope in self.candidates(history, call.place):
+            entry = history.entries.get(Key(scope, call.name, call.digest, call.n))
+            if entry is not None and id(entry) not in self._served:
+                return True
+        return call.place.loose and self.find_elsewhere(history, call) is not None
+
     def find_elsewhere(self, history: History, call: Call) -> Entry | None:
         """The oldest unserved entry of an equal call in any thread beside this one.
 

@@ -239,14 +239,14 @@ class Replay:
             return self._new_step(source, call)
         if self._is_from(call, entry):
             self.reached = True
-            self._differ(place, f"asked to start again from {entry.label}")
+            self.differ(place, f"asked to start again from {entry.label}")
             self.match.serve(source, entry)
             return self._live(call, f"from {entry.label} on")
         changed = bool(call.evidence and entry.evidence and call.evidence != entry.evidence and entry.kind in ORDINARY)
         if changed:
             if self.policy.strict:
                 return self._strict(call, f"the code that {entry.label} depends on has changed")
-            self._differ(place, f"the code that {entry.label} depends on has changed")
+            self.differ(place, f"the code that {entry.label} depends on has changed")
         if place.tainted:
             return self._after_difference(source, entry, call, changed)
         if entry.waits:
@@ -284,7 +284,7 @@ class Replay:
         if not place.tainted:
             detail = call.differs(same_name).rstrip(".") if same_name is not None and call.differs is not None else ""
             said = f"recorded was {waiting[0].label}, the code now asks for {call.label}: {why}"
-            self._differ(place, f"{said} ({detail})" if detail else said)
+            self.differ(place, f"{said} ({detail})" if detail else said)
         # A step put in front of finished ones: the question about those will come, so it comes before any effect.
         asked_later = [
             e for e in waiting if e.key.name in self.policy.mentions and not needs_nobody(e, self._reuse(e.key.name))
@@ -388,9 +388,9 @@ class Replay:
             f"or inputs back, or run the cell without the flag to make a branch from here.",
         )
 
-    def _differ(self, place: Place, what: str) -> None:
-        if not place.tainted:
-            self.differences.append(what)
+    def differ(self, place: Place, what: str) -> None:
+        """Note a difference; what happens in this place from now on comes after it."""
+        self.differences += [] if place.tainted else [what]
         place.taint()
 
     def _is_from(self, call: Call, entry: Entry) -> bool:

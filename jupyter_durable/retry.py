@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from jupyter_durable import clock
-from jupyter_durable.errors import DurableError, StepTimeout, UsageError
+from jupyter_durable.errors import DurableError, StepTimeout, UsageError, WorkerFailed
 
 Duration = str | float | dt.timedelta
 """Seconds, or text such as ``"1h30m"``, or a timedelta."""
@@ -145,7 +145,8 @@ class RetryPolicy:
     def next(self, attempt: int, exc: BaseException, random01: float) -> float | None:
         """Seconds until the next attempt; ``None`` to give up.
 
-        Errors of jupyter_durable itself are never retried, except a step's timeout: they mean that somebody must look.
+        Errors of jupyter_durable itself are never retried, except a timeout and a dead worker: they mean that somebody
+        must look.
 
         Args:
             attempt: number of the attempt that failed, from 1.
@@ -239,7 +240,7 @@ def _until(text: str) -> float | None:
 def _is_ours(exc: Exception) -> bool:
     if isinstance(exc, ExceptionGroup):
         return any(_is_ours(each) for each in exc.exceptions)
-    return isinstance(exc, DurableError) and not isinstance(exc, StepTimeout)
+    return isinstance(exc, DurableError) and not isinstance(exc, StepTimeout | WorkerFailed)
 
 
 def _backoff(value: Any) -> tuple[float, float, float] | Callable[[int], Any]:

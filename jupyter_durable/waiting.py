@@ -63,7 +63,7 @@ class WaitingWords:
         def info() -> WaitInfo:
             return WaitInfo(until=clock.now() + seconds if moment is None else moment)
 
-        frame, awaits = current(), _caller_awaits()
+        frame, awaits = current(), caller_awaits()
         if frame is None:
             left = seconds if moment is None else max(0.0, moment - clock.now())
             return asyncio.sleep(left) if awaits else clock.sleep(left)
@@ -186,7 +186,7 @@ class WaitingWords:
         frame = current()
         if frame is None:
             raise NotInRun(f"`{word}` asks a person of a durable run: use it in a %%durable cell.")
-        wait: Callable[..., Any] = wait_async if _caller_awaits(3) else wait_sync
+        wait: Callable[..., Any] = wait_async if caller_awaits(3) else wait_sync
         return wait(frame, asked)
 
 
@@ -207,7 +207,7 @@ def _shown_digest(show: Any, key: Any) -> str:
         ) from None
 
 
-def _caller_awaits(depth: int = 2) -> bool:
+def caller_awaits(depth: int = 2) -> bool:
     """Whether the code that called a word is a coroutine's."""
     frame = sys._getframe(depth)
     while frame.f_code.co_name in _INSIDE and frame.f_back is not None:

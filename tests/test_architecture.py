@@ -42,7 +42,7 @@ FLOORS: list[set[str]] = [
     # 3: acting
     {"engine", "running", "client", "answering", "spending", "planning", "diagnose"},
     # 4: model and tool calls become steps
-    {"capture", "integrations", "waiting", "api"},
+    {"capture", "integrations", "waiting", "working", "api"},
     # 5: rooms that never import each other
     {"kernel", "server", "widget", "cli", "demo", "testing"},
 ]

@@ -39,8 +39,10 @@ from jupyter_durable.engine import payloads
 from jupyter_durable.engine.attempt import Attempt
 from jupyter_durable.engine.context import Frame, current
 from jupyter_durable.engine.critical import critical
+from jupyter_durable.engine.elsewhere import Far
 from jupyter_durable.engine.execution import Execution
 from jupyter_durable.engine.handing_out import failure_of, note, wait_for_turn
+from jupyter_durable.engine.pulse import refuse_late
 from jupyter_durable.engine.steps import StepSpec, placed
 from jupyter_durable.retry import RetryPolicy
 from jupyter_durable.sentences import quoted
@@ -69,18 +71,21 @@ def exchange_for(ask: Ask, *, is_async: bool) -> Exchange | None:
         _in_child(frame.execution, api)
         return None
     with stopping():
+        refuse_late(frame)
         exchange = Exchange(frame, api, ask, is_async=is_async)
         for problem in problems():
             exchange.say_once(problem)
         return exchange
 
 
-def _in_child(execution: Execution, api: Api) -> None:
+def _in_child(execution: Execution | Far, api: Api) -> None:
     message = (
         f"A model was asked ({api.name}) in a child process of {execution.place_of_run()}. A child process never "
         f"writes the log: the call is not recorded, its cost not counted, and a replay would pay it again. Ask it in "
         f"the kernel's process, or call what starts the child as a step."
     )
+    if isinstance(execution, Far):
+        execution.unrecorded.append(api.name)
     if execution.spec.flags.replay_only:
         raise errors.RunStopped(errors.ReplayOnlyError(f"`--replay-only` promises to spend nothing. {message}"))
     warnings.warn(message, RuntimeWarning, stacklevel=5)

@@ -177,7 +177,7 @@ def _steps(steps: list[dict[str, Any]]) -> str:
                 each["number"],
                 each["scope"],
                 each["name"],
-                each["status"].replace("_", " "),
+                f"{each['status'].replace('_', ' ')} {each['progress']}".rstrip(),
                 each["attempts"],
                 duration(each["seconds"]),
                 each["why"],

@@ -11,11 +11,21 @@ from jupyter_durable.call import Call, Execute
 from jupyter_durable.engine import payloads
 from jupyter_durable.engine.blame import causes, mark_failure
 from jupyter_durable.engine.context import Frame
+from jupyter_durable.engine.elsewhere import Delivered
 from jupyter_durable.engine.execution import Execution
 from jupyter_durable.engine.hidden import IMMUTABLE, changed_arguments, changed_globals, digests, written_files
+from jupyter_durable.engine.pulse import Pulse, pulse_of
 from jupyter_durable.engine.stats import Status, StepRow
 from jupyter_durable.engine.steps import StepSpec
-from jupyter_durable.errors import DurableControl, ReplayError, StepTimeout, UnstorableValue, ValueBoundaryError
+from jupyter_durable.errors import (
+    DurableControl,
+    ReplayError,
+    StepTimeout,
+    UnloadableValue,
+    UnstorableValue,
+    ValueBoundaryError,
+    WorkerFailed,
+)
 from jupyter_durable.event_data import AttemptInfo, ErrorInfo, OutputItem, Payload, Unstored, Usage
 from jupyter_durable.events import (
     AttemptFailed,
@@ -29,7 +39,7 @@ from jupyter_durable.events import (
     StepStarted,
 )
 from jupyter_durable.keys import inner_scope
-from jupyter_durable.values import comparable, encode_verified, redact, salvage
+from jupyter_durable.values import Encoded, comparable, decode, encode_verified, redact, salvage
 
 SHOWN_AFTER = 0.005
 """Seconds after which a step's end is flushed before its value is returned: what was shown must stay."""
@@ -47,13 +57,16 @@ class Attempt:
         "body",
         "call",
         "dead",
+        "details",
         "entry",
         "execution",
         "failed_at",
         "failures",
         "globals_before",
         "key",
+        "lost",
         "outputs",
+        "pulse",
         "retried",
         "row",
         "seq",
@@ -92,6 +105,11 @@ class Attempt:
         """The execution has ended over it: nothing more of it is recorded."""
         self.shown = False
         """It took long enough that its end must be flushed before its value is returned."""
+        self.lost = -1
+        """Seq of the newest intent that was given up: what its body does from then on is not recorded."""
+        self.details = verdict.entry.details if verdict.entry is not None else None
+        """What an attempt said about itself last, in JSON."""
+        self.pulse: Pulse | None = None
         self.thread = threading.get_ident()
         self.retried: frozenset[int] = frozenset()
         self.failed_at = -1
@@ -143,6 +161,10 @@ class Attempt:
         self.outputs = [] if execution.spec.capture_outputs and self.spec.outputs else None
         self.body = body = Frame(execution, None, call, self.outputs)
         body.retried, body.failed_at = self.retried, self.failed_at
+        body.attempt, body.seq = self, seq
+        self.pulse = None
+        if self.spec.heartbeat is not None:
+            pulse_of(body)
         execution.in_flight[seq] = self
         if len(execution.in_flight) == 1:  # beside siblings nobody could say who changed what
             self.values_before = digests(self.watched) if self.watched else {}
@@ -177,9 +199,34 @@ class Attempt:
             encoded, restored = encode_verified(value)
             payload = payloads.write(encoded, self.execution.writer)
         except ValueBoundaryError as error:
-            raise self._not_stored(value, error) from None
+            raise self._not_stored(salvage(value), type(value).__qualname__, error) from None
         self.completed_with(payload, returned)
         return restored
+
+    def delivered(self, value: Delivered) -> Any:
+        """Record a value that a worker has sent in its stored form; return it as replay will return it."""
+        returned, encoded = monotonic(), value.encoded
+        if value.unstored is not None:
+            raise self._not_stored(encoded, value.value_type, value.unstored)
+        try:
+            restored = decode(encoded.codec, encoded.text, encoded.blobs.__getitem__)
+            payload = payloads.write(encoded, self.execution.writer)
+        except (UnloadableValue, UnstorableValue) as error:
+            raise self._not_stored(None, "value", error) from None
+        if not self.dead:
+            self.completed_with(payload, returned)
+        return restored
+
+    def is_given_up(self, seq: int) -> bool:
+        """Whether the attempt that began with this intent has failed, was cancelled or cut."""
+        return seq <= self.lost or self.dead
+
+    def _ends(self, *, lost: bool = False) -> None:
+        """Before its end is written: nobody may say anything for it from now on."""
+        if self.pulse is not None:
+            self.pulse.end()
+        if lost:
+            self.lost = self.seq
 
     def completed_with(self, payload: Payload, returned: float) -> None:
         """Record a value that is encoded already.
@@ -192,6 +239,7 @@ class Attempt:
         took = returned - self.begun
         if self.outputs or self.values_before or self.globals_before or self.spec.files:
             self._record_side_effects()
+        self._ends()
         event = StepCompleted(at=now(), step=self.seq, data=payload)
         end = execution.append(event)
         if took > SHOWN_AFTER:
@@ -231,14 +279,15 @@ class Attempt:
             if notice is not None:
                 execution.notice(self.seq, notice)
 
-    def _not_stored(self, value: Any, error: ValueBoundaryError) -> UnstorableValue:
+    def _not_stored(self, plainer: Encoded | None, kind: str, error: ValueBoundaryError) -> UnstorableValue:
         """The effect has happened and is not repeated; what can be saved is saved, a person settles the rest."""
         execution = self.execution
-        saved = payloads.write(salvage(value), execution.writer)
+        saved = None if plainer is None else payloads.write(plainer, execution.writer)
         data = Unstored(
-            path=error.facts.get("path", "result"), value_type=error.facts.get("type", type(value).__qualname__),
+            path=error.facts.get("path", "result"), value_type=error.facts.get("type", kind),
             reason=redact(str(error)), salvage=saved,
         )  # fmt: skip
+        self._ends()
         execution.append(StepNotStored(at=now(), step=self.seq, data=data))
         execution.flush()
         self._over("not stored", monotonic() - self.begun)
@@ -264,12 +313,13 @@ class Attempt:
         if isinstance(error, errors.LogError):
             execution.in_flight.pop(self.seq, None)
             return None
+        self._ends(lost=True)
         if isinstance(error, asyncio.CancelledError):
             cancelled = not execution.interrupted
             execution.append((StepCancelled if cancelled else StepInterrupted)(at=now(), step=self.seq))
             self._over("cancelled" if cancelled else "interrupted", took)
             return None
-        in_doubt = self.spec.at_most_once and isinstance(error, StepTimeout)
+        in_doubt = self.spec.at_most_once and isinstance(error, StepTimeout | WorkerFailed)
         if in_doubt or isinstance(error, KeyboardInterrupt | DurableControl | ReplayError | ValueBoundaryError):
             execution.append(StepInterrupted(at=now(), step=self.seq))
             self._over("interrupted", took)
@@ -320,6 +370,11 @@ class Attempt:
             execution.flush()
             execution.stats.failed += 1
             self._over("failed", took)
+
+    def leave(self) -> None:
+        """Its driver ends by an error: if that came from the log, nobody may wait for an end that is never written."""
+        if self.execution.in_flight.get(self.seq) is self and threading.get_ident() != self.execution.thread:
+            self.execution.attempt_over(self.seq)
 
     def _over(self, status: Status, took: float) -> None:
         execution, row = self.execution, self.row

@@ -19,7 +19,7 @@ from jupyter_durable.call import Call, Place
 class Frame:
     """One place of one execution, and the step whose body runs there."""
 
-    __slots__ = ("_place", "execution", "failed_at", "outputs", "retried", "step", "thread")
+    __slots__ = ("_place", "attempt", "execution", "failed_at", "outputs", "retried", "seq", "step", "thread")
 
     def __init__(
         self, execution: Any, place: Place | None, step: Call | None = None, outputs: list[Any] | None = None
@@ -30,6 +30,9 @@ class Frame:
         """The call whose body runs here; ``None`` in the glue code of a cell and its tasks."""
         self.outputs = outputs
         """What the body writes, if it is captured."""
+        self.attempt: Any = None
+        """The attempt whose body runs here, and the seq of its intent, which tells it from a later one."""
+        self.seq = -1
         self.retried: frozenset[int] = frozenset()
         """Inner steps whose failure ended an earlier attempt of the body."""
         self.failed_at = -1
@@ -47,6 +50,12 @@ class Frame:
             place.retried = self.retried
             place.failed_at = self.failed_at
         return place
+
+    def inside(self, place: Place) -> Frame:
+        """The frame of a task, thread or map that was begun here."""
+        frame = Frame(self.execution, place, self.step, self.outputs)
+        frame.attempt, frame.seq = self.attempt, self.seq
+        return frame
 
     def finished(self) -> None:
         """The body has ended."""

@@ -76,8 +76,7 @@ class Execution:
         """Called at a safe point for an interrupt that came while a result was being written."""
         self.before_end: list[Callable[[], None]] = []
         """Called first of all when the execution ends, and again when the last thread after that has ended."""
-        self.on_closed: list[Callable[[Execution], None]] = []
-        """Called when the branch has been released."""
+        self.on_closed: list[Callable[[Execution], None]] = []  # called when the branch has been released
         self.pending_interrupt = False
         self.interrupted = False
         """The stop button was pressed: what is cancelled from now on is in doubt, not cancelled by the program."""
@@ -105,8 +104,7 @@ class Execution:
         self._evidence: dict[int, tuple[Any, str]] = {}
         self._branch_off = branch_off
         self._turnstile: Turnstile | None = None
-        self._passed: list[Entry] = []
-        """What was handed out before there was a turnstile."""
+        self._passed: list[Entry] = []  # what was handed out before there was a turnstile
         self._closed = threading.Event()
         PATCHES.install(self.loop)
 
@@ -157,31 +155,34 @@ class Execution:
 
     # Decide ------------------------------------------------------------------------------------------------------
 
-    def ask(self, call: Call, *, early: bool = False) -> Verdict:
-        """What to do about a call; raises what replay says must stop the run. For ``early`` see `Replay.ask`."""
+    def ask(self, call: Call, *, early: bool = False, counts: bool = True) -> Verdict:
+        """What to do about a call; raises what must stop the run. Without ``counts`` the caller counts the step."""
         with self.lock:
             if self.sealed:
                 self.refuse()
             verdict = self.replay.ask(call, early=early)
             if call.differs is not None:
                 verdict = with_difference(verdict, call.differs)
-            kind = type(verdict)
-            if kind is Branch:
-                verdict = self._branch(verdict.reason, call)  # type: ignore[union-attr]
+            if type(verdict) is Branch:
+                self.branch_at(verdict.reason)
+                verdict = self.replay.ask(call)
             if type(verdict) is Stop:
                 self.stop(verdict, call)
-            if self.budget.steps is not None and type(verdict) is Execute and verdict.entry is None:
-                self._count_step(call)
+            if counts:
+                self.count_step(call, verdict)
             return verdict
 
-    def _count_step(self, call: Call) -> None:
-        try:
-            self._count.one_more(call.kind, call.label, self.place_of_run())
-        except errors.RunStopped as stopped:
-            self.seal(str(stopped), stopped.error)
-            raise
+    def count_step(self, call: Call, verdict: Verdict) -> None:
+        """Count a step that is about to be executed, if there is a budget of steps."""
+        if self.budget.steps is not None and type(verdict) is Execute and verdict.entry is None:
+            try:
+                self._count.one_more(call.kind, call.label, self.place_of_run())
+            except errors.RunStopped as stopped:
+                self.seal(str(stopped), stopped.error)
+                raise
 
-    def _branch(self, reason: str, call: Call) -> Verdict:
+    def branch_at(self, reason: str) -> None:
+        """Go over to a new branch; nothing was executed yet."""
         if self.spec.flags.strict:
             self.stop(Stop(errors.DecisionNeeded, f"`--strict` makes any difference an error: {reason}."))
         if self.in_flight or self.stats.live:
@@ -196,7 +197,6 @@ class Execution:
         self.write_to(writer)
         self._turnstile = None
         self._count = StepCount(self.budget, self.replay.own.entries.values())
-        return self.replay.ask(call)
 
     def refuse(self) -> None:
         """Raise, because the run has stopped."""

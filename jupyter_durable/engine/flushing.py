@@ -7,6 +7,9 @@ from collections.abc import Callable
 
 from jupyter_durable.errors import LogError
 
+Held = tuple[asyncio.Future[None] | None, asyncio.Future[None]]
+"""A place in the order of returns: who returns before, and one's own return."""
+
 
 class GroupFlush:
     """Group commit on the side of the loop: flushing in a thread was measured to be slower.
@@ -57,20 +60,26 @@ class GroupFlush:
         """Whether an end was recorded that its step has not returned yet: later ones must queue behind it."""
         return self._last_return is not None and not self._last_return.done()
 
-    async def return_in_order(self, *, flush: bool) -> None:
+    def hold(self) -> Held | None:
+        """Take a place in the order of returns, for who comes to return a few turns of the loop later."""
+        loop = self._loop
+        if loop is None or asyncio.get_running_loop() is not loop:
+            return None
+        before, self._last_return = self._last_return, loop.create_future()
+        return before, self._last_return
+
+    async def return_in_order(self, *, flush: bool, held: Held | None = None) -> None:
         """Let a recorded end through after those recorded before it, and after a flush if it was shown.
 
         The order in which steps return is then the order in which their ends lie in the log, which is the order of a
         replay. A cancel that comes meanwhile is put off until after the return: the step has its result.
         """
-        loop = asyncio.get_running_loop()
-        task = asyncio.current_task()
+        loop, task = asyncio.get_running_loop(), asyncio.current_task()
         if loop is not self._loop or task is None:
             if flush and self._needed:
                 self._flush()
             return
-        before, self._last_return = self._last_return, loop.create_future()
-        mine = self._last_return
+        before, mine = held or self.hold() or (None, loop.create_future())
         put_off = False
         try:
             for future in (self._scheduled(loop) if flush and self._needed else None, before):

@@ -21,7 +21,7 @@ from types import CodeType
 from typing import Any
 
 from jupyter_durable.engine import timers
-from jupyter_durable.engine.context import CURRENT, Frame, bind_task, current, in_thread
+from jupyter_durable.engine.context import CURRENT, bind_task, current, in_thread
 from jupyter_durable.errors import Undigestable
 from jupyter_durable.values.digest import digest
 
@@ -111,7 +111,7 @@ class TaskFactory:
             task = self._make(loop, coro, **options)
             frame.execution.watch(task, None)
             return task
-        child = Frame(frame.execution, frame.place.child(what), frame.step, frame.outputs)
+        child = frame.inside(frame.place.child(what))
         if options.get("context") is None:
             context = copy_context()
             context.run(CURRENT.set, child)
@@ -201,6 +201,11 @@ PATCHES = Patches()
 """The one set of wrappers of this process."""
 
 
+def start_apart(thread: threading.Thread) -> None:
+    """Start a thread of ours, which is no place of any run."""
+    _original_start(thread)
+
+
 def _thread_start(self: threading.Thread) -> None:
     """``Thread.start`` that makes the new thread a part of the run that started it."""
     frame = current()
@@ -209,7 +214,7 @@ def _thread_start(self: threading.Thread) -> None:
         return
     target = getattr(self, "_target", None) or type(self).run
     what = describe(target, getattr(self, "_args", ()))
-    child = Frame(frame.execution, frame.place.child(what, loose=True), frame.step, frame.outputs)
+    child = frame.inside(frame.place.child(what, loose=True))
     run = self.run
 
     def run_in_place() -> None:
@@ -234,10 +239,7 @@ def _submit(self: ThreadPoolExecutor, fn: Callable[..., Any], /, *args: Any, **k
     if frame is None or frame.execution.ended:
         return _original_submit(self, fn, *args, **kwargs)  # type: ignore[no-any-return]
     context, inner, inner_args = _unwrap(fn, args)
-    child = Frame(
-        frame.execution, frame.place.child(describe(inner, (*inner_args, *kwargs.values())), loose=True), frame.step
-    )
-    child.outputs = frame.outputs
+    child = frame.inside(frame.place.child(describe(inner, (*inner_args, *kwargs.values())), loose=True))
     if context is not None:
         context.run(CURRENT.set, child)  # ``to_thread`` made this copy for the one job
 

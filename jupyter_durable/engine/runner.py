@@ -17,6 +17,7 @@ from jupyter_durable import clock, errors
 from jupyter_durable.call import LATER, Adopt, Call, Execute, Recorded
 from jupyter_durable.engine.attempt import Attempt
 from jupyter_durable.engine.context import CURRENT, Frame
+from jupyter_durable.engine.elsewhere import Delivered
 from jupyter_durable.engine.execution import Execution
 from jupyter_durable.engine.handing_out import hand_out, wait_for_turn
 from jupyter_durable.engine.identity import DRIVERS
@@ -36,26 +37,41 @@ def run_sync(frame: Frame, spec: StepSpec, args: tuple[Any, ...], kwargs: dict[s
         assert isinstance(verdict, Recorded | Adopt)
         execution.mark_passed(verdict.entry)
         return hand_out(execution, call, verdict, names, values)
-    attempt = Attempt(execution, spec, call, verdict, names, values)
-    while True:
-        body = attempt.intend()
-        if execution.flushes:
-            execution.flush()
-            attempt.begun = clock.monotonic()  # a slow disk makes no slow body, whose end would need a flush of its own
-        if execution.pending_interrupt:
-            execution.safe_point()
-        token = CURRENT.set(body)
-        try:
-            value = spec.fn(*args, **kwargs) if spec.policy.timeout is None else _in_time(attempt, args, kwargs)
-        except BaseException as error:
-            CURRENT.reset(token)
-            delay = attempt.failed(error)
-            if delay is None:
-                raise
-        else:
-            CURRENT.reset(token)
-            return attempt.completed(value)
-        clock.sleep(delay)
+    return carry_out(Attempt(execution, spec, call, verdict, names, values), args, kwargs)
+
+
+def carry_out(attempt: Attempt, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Execute a synchronous step: attempt after attempt, until its value is recorded or no retry is left."""
+    __tracebackhide__ = True
+    execution, spec = attempt.execution, attempt.spec
+    try:
+        while True:
+            leave = None if spec.limit is None else spec.limit.enter()
+            try:
+                body = attempt.intend()
+                if execution.flushes:
+                    execution.flush()
+                    attempt.begun = clock.monotonic()  # a slow disk is no slow body, whose end would need a flush too
+                if execution.pending_interrupt:
+                    execution.safe_point()
+                token = CURRENT.set(body)
+                try:
+                    value = spec.fn(*args, **kwargs) if spec.policy.timeout is None else _in_time(attempt, args, kwargs)
+                except BaseException as error:
+                    CURRENT.reset(token)
+                    delay = attempt.failed(error)
+                    if delay is None:
+                        raise
+                else:
+                    CURRENT.reset(token)
+                    return attempt.completed(value) if type(value) is not Delivered else attempt.delivered(value)
+            finally:
+                if leave is not None:
+                    leave.give_back()
+            clock.sleep(delay)
+    except BaseException:
+        attempt.leave()
+        raise
 
 
 def run_async(frame: Frame, spec: StepSpec, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Coroutine[Any, Any, Any]:
@@ -85,31 +101,57 @@ async def _drive(
         await wait_for_turn(execution, entry)
         return hand_out(execution, call, verdict, names, values)
     if execution.ended:
-        raise errors.RunEnded(f"Step `{spec.name}` was awaited after its execution had ended; it was not executed.")
-    attempt = Attempt(execution, spec, call, verdict, names, values)
+        raise _too_late(spec)
+    return await carry_out_async(Attempt(execution, spec, call, verdict, names, values), args, kwargs)
+
+
+def _too_late(spec: StepSpec) -> errors.RunEnded:
+    return errors.RunEnded(f"Step `{spec.name}` was awaited after its execution had ended; it was not executed.")
+
+
+async def carry_out_async(
+    attempt: Attempt, args: tuple[Any, ...], kwargs: dict[str, Any], *, in_order: bool = True
+) -> Any:
+    """Execute an asynchronous step: attempt after attempt, until its value is recorded or no retry is left.
+
+    Args:
+        attempt: the attempt.
+        args: arguments of the body.
+        kwargs: the same.
+        in_order: return after those whose ends were recorded before; else the caller sees to that.
+    """
+    __tracebackhide__ = True
+    execution, spec = attempt.execution, attempt.spec
     while True:
-        body = attempt.intend()
-        token = CURRENT.set(body)
+        leave = None if spec.limit is None else await spec.limit.enter_async()
         try:
-            await execution.group.together()
-            attempt.begun = clock.monotonic()
-            value = await (spec.fn(*args, **kwargs) if spec.policy.timeout is None else _within(spec, args, kwargs))
-        except BaseException as error:
-            CURRENT.reset(token)
-            delay = attempt.failed(error)
-            if delay is None:
-                raise
-        else:
-            # No await from here to the end of `completed`: what has a result cannot be cancelled any more.
-            CURRENT.reset(token)
-            value = attempt.completed(value)
-            if attempt.shown or execution.group.returning:
-                await execution.group.return_in_order(flush=attempt.shown)
-            return value
+            if leave is not None and execution.ended:
+                raise _too_late(spec)
+            body = attempt.intend()
+            token = CURRENT.set(body)
+            try:
+                await execution.group.together()
+                attempt.begun = clock.monotonic()
+                value = await (spec.fn(*args, **kwargs) if spec.policy.timeout is None else _within(spec, args, kwargs))
+            except BaseException as error:
+                CURRENT.reset(token)
+                delay = attempt.failed(error)
+                if delay is None:
+                    raise
+            else:
+                # No await from here to the end of `completed`: what has a result cannot be cancelled any more.
+                CURRENT.reset(token)
+                value = attempt.completed(value)
+                if in_order and (attempt.shown or execution.group.returning):
+                    await execution.group.return_in_order(flush=attempt.shown)
+                return value
+        finally:
+            if leave is not None:
+                leave.give_back()
         await plain_sleep(delay)
 
 
-DRIVERS.add(_drive.__code__)
+DRIVERS.update((_drive.__code__, carry_out_async.__code__))
 
 
 async def _within(spec: StepSpec, args: Any, kwargs: Any) -> Any:

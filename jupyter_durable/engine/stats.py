@@ -26,6 +26,10 @@ class StepRow(msgspec.Struct):
     why: str = ""
     kind: str = "step"
     usage: Usage | None = None
+    progress: str = ""
+    """How far its body says that it is."""
+    beat: float = -1.0
+    """When its body was heard of last."""
 
 
 class Stats(msgspec.Struct):
@@ -39,6 +43,10 @@ class Stats(msgspec.Struct):
     spent: Tally = msgspec.field(default_factory=Tally)
     """What model calls of this execution used."""
     rows: deque[StepRow] = msgspec.field(default_factory=lambda: deque(maxlen=10_000))
+    progress: str = ""
+    """How far the glue code says that it is."""
+    progress_written: float = float("-inf")
+    """When that was written down last, by the monotonic clock."""
     notices: list[str] = msgspec.field(default_factory=list)
 
     @property

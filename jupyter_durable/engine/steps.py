@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable
+from types import ModuleType
 from typing import Any, Literal
 
 import msgspec
@@ -14,6 +15,8 @@ from jupyter_durable.call import Call, Place
 from jupyter_durable.engine.binding import Binder
 from jupyter_durable.engine.context import Frame
 from jupyter_durable.engine.execution import Execution
+from jupyter_durable.engine.limits import Limit
+from jupyter_durable.engine.pulse import refuse_late
 from jupyter_durable.errors import Undigestable, UnstorableValue
 from jupyter_durable.retry import RetryPolicy
 from jupyter_durable.values import digest
@@ -44,6 +47,10 @@ class StepSpec(msgspec.Struct):
     """The function carries values with it (closure cells, a partial's arguments, an instance)."""
     refused: str = ""
     """Why its value could never be stored, as far as its return annotation tells."""
+    heartbeat: float | None = None
+    """Seconds without a heartbeat after which it is said that nothing is heard of the body."""
+    limit: Limit | None = None
+    """How often, and how many at a time."""
     code: Callable[..., Any] | None = None
     """The function whose code is the evidence, where `fn` only leads to it: that of a framework's tool."""
 
@@ -51,6 +58,25 @@ class StepSpec(msgspec.Struct):
     def subject(self) -> Callable[..., Any]:
         """The function that the user wrote."""
         return self.fn if self.code is None else self.code
+
+
+def name_of(fn: Any) -> str:
+    """How a function is called in history, if nobody says otherwise."""
+    name = getattr(fn, "__qualname__", "") or getattr(getattr(fn, "func", None), "__qualname__", "")
+    return (name or type(fn).__qualname__).replace("<locals>.", "")
+
+
+def return_annotation(fn: Any) -> Any:
+    """What a function says that it returns."""
+    told = getattr(fn, "__annotations__", {}).get("return")
+    if not isinstance(told, str):
+        return told
+    # A text, as `from __future__ import annotations` makes of each: a plain name is looked up, nothing is evaluated.
+    first, *rest = told.strip().split(".")
+    found: Any = getattr(fn, "__globals__", {}).get(first)
+    for name in rest:
+        found = vars(found).get(name) if isinstance(found, ModuleType | type) else None
+    return found if isinstance(found, type) else told
 
 
 def prepare(
@@ -64,6 +90,8 @@ def prepare(
     execution: Execution = frame.execution
     if execution.pid != os.getpid() or execution.ended or spec.refused:
         _refuse(execution, spec)
+    if frame.attempt is not None:
+        refuse_late(frame)
     names, values = spec.bind(args, kwargs)
     try:
         if spec.key is not None:

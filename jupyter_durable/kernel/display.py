@@ -174,7 +174,7 @@ def as_html(view: CellView) -> str:
         ["step", "name", "status", "time", *(["used"] if used else []), "why"],
         [
             [
-                str(r.number), r.name, r.status, duration(r.seconds) if r.status in TIMED else "",
+                str(r.number), r.name, _standing(r), duration(r.seconds) if r.status in TIMED else "",
                 *([usage_text(r.usage)] if used else []), r.why,
             ]
             for r in rows
@@ -183,6 +183,11 @@ def as_html(view: CellView) -> str:
     if left_out:
         body = f"<div>{left_out} earlier steps: <code>%durable history {escape(view.name)}</code></div>{body}"
     return f'<div style="opacity:0.85"><details><summary>{head}</summary>{body}</details>{said}</div>'
+
+
+def _standing(row: StepRow) -> str:
+    """How a step stands; of one that runs, how far it is."""
+    return f"{row.status} {row.progress}".rstrip() if row.status == "running" else row.status
 
 
 def usage_text(usage: Usage | None) -> str:
@@ -218,6 +223,13 @@ def _asking(wait: Wait) -> str:
         options = "|".join(wait.info.choices) or "yes|no"
         return f"{wait.info.question} Answer in the panel, or with `jupyter durable approve {wait.number} {options}`"
     return f"waits {wait}"
+
+
+def _at(rows: Sequence[StepRow], progress: str) -> str:
+    """Where a cell is that runs: the step that was begun last, how far it is, and how far the cell is."""
+    row = next((row for row in reversed(rows) if row.status == "running"), None)
+    step = "" if row is None else f"{row.name} {row.progress}".rstrip()
+    return ", ".join(part for part in (progress, step) if part)
 
 
 @dataclass(slots=True)
@@ -301,7 +313,7 @@ class Summary:
         stats, outcome = execution.stats, execution.outcome
         status = outcome.status if outcome is not None else "running"
         rows = list(stats.rows)
-        running = next((row.name for row in reversed(rows) if row.status == "running"), "") if outcome is None else ""
+        running = _at(rows, stats.progress) if outcome is None else ""
         offer = ""
         if self.again and status == "completed" and stats.replayed and not (stats.live or stats.adopted):
             offer = f"replayed from history; `%%durable {quoted(execution.header.name)} --fresh` for a new run"

@@ -23,7 +23,7 @@ from jupyter_durable.engine.execution import Execution
 HARD_WITHIN = 2.0
 """Seconds within which a second interrupt is a KeyboardInterrupt wherever it arrives."""
 
-_DRIVERS = (runner.run_sync.__code__, runner._drive.__code__)
+_DRIVERS = tuple(each.__code__ for each in (runner.run_sync, runner.carry_out, runner._drive, runner.carry_out_async))
 _ENGINE = frozenset(each.__file__ for each in (attempt, execution, flushing, outputs, payloads, runner, steps))
 _BODIES = (runner._in_time.__code__, runner._within.__code__)
 """Our own frames between a driver and the body of a step that has a timeout."""

@@ -153,7 +153,7 @@ def _history(console: Console, rest: str) -> Shown:
             step.number,
             step.name,
             step.scope,
-            step.status.replace("_", " "),
+            f"{step.status.replace('_', ' ')} {step.progress}".rstrip(),
             step.attempts,
             step.error or "; ".join(step.notices),
         )

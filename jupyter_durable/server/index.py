@@ -21,9 +21,11 @@ from jupyter_durable.events import (
     AttemptFailed,
     ExecutionStarted,
     Noticed,
+    Progressed,
     Recorded,
     Replayed,
     StepAdopted,
+    StepBeat,
     StepBilled,
     StepCancelled,
     StepCompleted,
@@ -281,20 +283,21 @@ class BranchIndex:
         elif isinstance(event, StepSettled):
             track.ended = event.at
             track.value = digest(event.data.payload)
-        self._enter(track, seq)
+        self._enter(track, seq, tells=not isinstance(event, StepBeat | Progressed))
 
     def _leave(self, track: Track) -> None:
         word = raw_state(track.entry)
         self.states[word] = self.states.get(word, 0) - 1
         self.open.pop(track.entry.begun, None)
 
-    def _enter(self, track: Track, seq: int) -> None:
+    def _enter(self, track: Track, seq: int, *, tells: bool = True) -> None:
         word = raw_state(track.entry)
         self.states[word] = self.states.get(word, 0) + 1
         if word == "open":
             self.open[track.entry.begun] = track
         track.changed = seq
-        track.events += (seq,)
+        if tells:  # a sign of life moves the row, and there may be thousands
+            track.events += (seq,)
         self.changes.append((seq, track))
 
     # Asking ----------------------------------------------------------------------------------------------------------

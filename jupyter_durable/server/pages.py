@@ -13,6 +13,7 @@ from jupyter_durable.server.shapes import (
     Failure,
     NoticeItem,
     Page,
+    ProgressItem,
     StepRow,
     StepStatus,
     Totals,
@@ -22,6 +23,7 @@ from jupyter_durable.server.tracks import Sum, Track, raw_state
 
 LIMIT = 10_000
 """Rows of a page at most."""
+_TEXT = 200
 _ENOUGH = 0.4
 """Seconds that one request reads of a branch that is long and new to the server: first rows are to come soon."""
 
@@ -105,6 +107,8 @@ def row(track: Track, running: str) -> StepRow:
         saved=None if saved is None else usage_item(saved),
         outputs=track.outputs,
         notices=len(entry.notices),
+        progress=_progress(entry),
+        beat=entry.beat if entry.beat >= 0 else None,
     )
 
 
@@ -114,6 +118,13 @@ def status(entry: Entry, running: str) -> StepStatus:
     if word == "open" and running and entry.execution == running:
         return "running"
     return "in_doubt" if word in {"open", "interrupted"} else word  # type: ignore[return-value] # the rest are words of both
+
+
+def _progress(entry: Entry) -> ProgressItem | None:
+    said = entry.progress
+    if said is None or entry.finished:
+        return None
+    return ProgressItem(done=said.done, total=said.total, text=said.text[:_TEXT])
 
 
 def _error(entry: Entry) -> Failure | None:

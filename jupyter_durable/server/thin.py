@@ -6,11 +6,12 @@ from hashlib import blake2b
 
 import msgspec
 
-from jupyter_durable.event_data import ErrorInfo, Payload
+from jupyter_durable.event_data import Beat, ErrorInfo, Payload
 from jupyter_durable.events import (
     AnyEvent,
     AttemptFailed,
     StepAdopted,
+    StepBeat,
     StepCompleted,
     StepFailed,
     StepNotStored,
@@ -38,6 +39,8 @@ def slim(event: AnyEvent) -> AnyEvent:
         return StepCompleted(at=event.at, step=event.step, data=_thin(event.data) or event.data)
     if isinstance(event, AttemptFailed | StepFailed):
         return msgspec.structs.replace(event, data=msgspec.structs.replace(event.data, error=_short(event.data.error)))
+    if isinstance(event, StepBeat):
+        return StepBeat(at=event.at, step=event.step, data=Beat())
     if isinstance(event, StepNotStored) and event.data.salvage is not None:
         return msgspec.structs.replace(
             event, data=msgspec.structs.replace(event.data, salvage=_thin(event.data.salvage))

@@ -380,6 +380,12 @@ export interface IRunDetail {
   executions: IExecutionItem[];
 }
 
+export interface IProgressItem {
+  done: number;
+  total: number | null;
+  text: string;
+}
+
 export interface IStepRow {
   number: number;
   changed: number;
@@ -402,6 +408,8 @@ export interface IStepRow {
   saved: IUsageItem | null;
   outputs: number;
   notices: number;
+  progress: IProgressItem | null;
+  beat: number | null;
 }
 
 export interface IPage {

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import threading
 
+import msgspec
 import pytest
 
 from jupyter_durable import durable
-from jupyter_durable.event_data import Origin, Saved, Usage
-from jupyter_durable.events import Replayed, StepBilled, StepInterrupted
+from jupyter_durable.event_data import Beat, Origin, Progress, Saved, Usage
+from jupyter_durable.events import Progressed, Replayed, StepBeat, StepBilled, StepInterrupted
 from jupyter_durable.server import index as indexing
 from jupyter_durable.server import shapes
 from jupyter_durable.server.logs import LogView
@@ -374,3 +375,31 @@ def test_the_origin_of_a_branch_is_told(ask, begin):
     found = ask(f"runs/{RUN}").as_(shapes.RunDetail)
 
     assert [(b.name, b.origin and b.origin.name) for b in found.branches] == [("main", None), ("main-2", "main")]
+
+
+def test_a_row_says_how_far_its_body_is_and_when_it_was_heard_of(begin, poll):
+    writer = begin()
+    step = writer.append(started("load"))
+    poll()
+    writer.append(StepBeat(at=7.0, step=step, data=Beat(details=msgspec.Raw(b"[1]"))))
+    writer.append(Progressed(at=8.0, step=step, data=Progress(done=3.0, total=10.0, text="rows")))
+    writer.append(Progressed(at=9.0, data=Progress(done=1.0)))
+
+    (row,) = poll().rows
+    assert row.beat == 7.0
+    assert row.progress == shapes.ProgressItem(done=3.0, total=10.0, text="rows")
+    assert row.status == "running"
+    writer.append(completed(step))
+    (row,) = poll().rows
+    assert (row.progress, row.status) == (None, "completed")
+
+
+def test_a_thousand_signs_of_life_leave_one_row_and_no_attempts(begin, poll, ask):
+    writer = begin()
+    step = writer.append(started("load"))
+    for n in range(1000):
+        writer.append(StepBeat(at=float(n), step=step, data=Beat()))
+
+    assert [(row.number, row.beat) for row in poll().rows] == [(step, 999.0)]
+    detail = ask(f"runs/{RUN}/branches/main/steps/{step}").as_(shapes.StepDetail)
+    assert len(detail.attempts) == 1

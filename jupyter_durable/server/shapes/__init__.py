@@ -60,7 +60,7 @@ from jupyter_durable.server.shapes.runs import (
     Waiting,
     WaitingStep,
 )
-from jupyter_durable.server.shapes.steps import Page, StepRow
+from jupyter_durable.server.shapes.steps import Page, ProgressItem, StepRow
 from jupyter_durable.server.shapes.waiting import AnswerQuestion, SignalQuestion, WaitItem, Waits
 
 ANSWERS: tuple[type[Shape], ...] = (
@@ -103,6 +103,7 @@ __all__ = [
     "Page",
     "Part",
     "Problem",
+    "ProgressItem",
     "RunDetail",
     "RunItem",
     "RunStatus",

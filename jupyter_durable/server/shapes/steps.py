@@ -14,6 +14,16 @@ from jupyter_durable.server.shapes.base import (
 )
 
 
+class ProgressItem(Shape, frozen=True, kw_only=True):
+    """How far something is."""
+
+    done: float
+    total: float | None
+    """``null``: not known."""
+    text: str
+    """What is counted, or what happens right now."""
+
+
 class StepRow(Shape, frozen=True, kw_only=True):
     """One step in a listing. Apart from `status` ``running``, a row is a function of the history alone.
 
@@ -61,6 +71,10 @@ class StepRow(Shape, frozen=True, kw_only=True):
     """Pieces of output that it wrote."""
     notices: int
     """Things that were noticed about it."""
+    progress: ProgressItem | None
+    """How far its body said that it is; ``null`` once it has ended well."""
+    beat: float | None
+    """When its body was heard of last, by a heartbeat; ``null``: not in its newest attempt."""
 
 
 class Page(Shape, frozen=True, kw_only=True):

@@ -24,6 +24,8 @@ export function row(number: number, other: Partial<IStepRow> = {}): IStepRow {
     saved: null,
     outputs: 0,
     notices: 0,
+    progress: null,
+    beat: null,
     ...other
   };
 }
