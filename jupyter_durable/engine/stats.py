@@ -40,6 +40,8 @@ class Stats(msgspec.Struct):
     """What model calls of this execution used."""
     rows: deque[StepRow] = msgspec.field(default_factory=lambda: deque(maxlen=10_000))
     notices: list[str] = msgspec.field(default_factory=list)
+    shown: str = ""
+    """The last expression of a sampled cell, as text."""
 
     @property
     def steps(self) -> int:

@@ -14,6 +14,7 @@ from itertools import islice
 import msgspec
 
 from jupyter_durable import clock
+from jupyter_durable.comparing import NO_DIGEST, digest
 from jupyter_durable.errors import LogError, LogTooNew, LogUntrusted
 from jupyter_durable.event_data import ExecutionHeader, Head, Notice, RequestInfo
 from jupyter_durable.events import (
@@ -42,7 +43,7 @@ from jupyter_durable.log.line import decode_event
 from jupyter_durable.log.listing import Entry as Listed
 from jupyter_durable.log.local import LocalLog
 from jupyter_durable.log.reader import JournalReader
-from jupyter_durable.server.thin import NO_DIGEST, digest, slim, slim_adopted
+from jupyter_durable.server.thin import slim, slim_adopted
 from jupyter_durable.server.tracks import Segment, Sum, Track, raw_state
 
 _SOME = 2000
