@@ -29,12 +29,13 @@ class SampleView:
     """The cell's last expression as text; empty where there is none (yet)."""
 
 
-def samples(log: EventLog, run: str) -> list[SampleView]:
-    """The samples of a run that were made together last, by their numbers. Reads events; loads no value.
+def samples(log: EventLog, run: str, first: str = "") -> list[SampleView]:
+    """The samples of a run that were made together, by their numbers. Reads events; loads no value.
 
     Args:
         log: where the run is.
         run: id of the run.
+        first: id of the branch of the first sample; default: of those that were made last.
 
     Raises:
         UsageError: the run has no samples.
@@ -48,7 +49,7 @@ def samples(log: EventLog, run: str) -> list[SampleView]:
     sets = sample_sets(group(Seen(r.header, r.outcome, r.running) for r in records))
     if not sets:
         raise errors.UsageError("This run has no samples. `%%durable NAME --sample 3` makes some.")
-    newest = list(sets.values())[-1]
+    newest = sets[first or list(sets)[-1]]
     return [_view(log, number, newest[number]) for number in sorted(newest)]
 
 

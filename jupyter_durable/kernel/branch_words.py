@@ -147,8 +147,8 @@ def _flags(rest: str) -> tuple[str, dict[str, list[str]]]:
     masked = _QUOTED.sub(lambda found: "x" * len(found[0]), rest)
     places = list(_FLAG.finditer(masked))
     given: dict[str, list[str]] = {}
-    for place, following in zip(places, [*places[1:], None], strict=True):
-        end = following.start() if following is not None else len(rest)
+    ends = [place.start() for place in places[1:]] + [len(rest)]
+    for place, end in zip(places, ends if places else [], strict=True):
         given.setdefault(place[1], []).append(rest[place.end() : end].strip())
     before = rest[: places[0].start()].strip() if places else rest.strip()
     if before.startswith("-"):

@@ -295,6 +295,10 @@ class Summary:
                 update=update,
             )
 
+    def _branch(self) -> str:
+        flags, name = self.execution.spec.flags, self.execution.header.branch_name
+        return f"{name} · sample {flags.sample_number} of {flags.sample}" if flags.sample else name
+
     def view(self) -> CellView:
         """The summary as of now."""
         execution = self.execution
@@ -313,7 +317,7 @@ class Summary:
             offer = "; ".join(_asking(wait) for wait in waits)
         return CellView(
             name=execution.header.name,
-            branch=execution.header.branch_name,
+            branch=self._branch(),
             status=status,
             replayed=stats.replayed,
             adopted=stats.adopted,
