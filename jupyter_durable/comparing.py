@@ -13,6 +13,7 @@ from jupyter_durable import errors
 from jupyter_durable.branches import BranchView
 from jupyter_durable.event_data import Payload
 from jupyter_durable.history import Entry
+from jupyter_durable.spoken import said
 
 Verdict = Literal["equal", "value", "status", "arguments", "only_a", "only_b"]
 
@@ -53,8 +54,12 @@ class Pair(msgspec.Struct, Generic[S], frozen=True):
     verdict: Verdict
 
 
-def digest(payload: Payload | None) -> bytes:
-    """What tells stored values apart: equal values have equal texts, or equal blobs.
+def digest(payload: Payload | None, kind: str = "") -> bytes:
+    """What tells stored values apart: equal values have equal texts, or equal blobs; models have said the same.
+
+    Args:
+        payload: the stored value.
+        kind: of the step; ``model`` for an answer of a model.
 
     >>> digest(Payload(data=msgspec.Raw(b"1"))) == digest(Payload(data=msgspec.Raw(b"2")))
     False
@@ -62,12 +67,13 @@ def digest(payload: Payload | None) -> bytes:
     if payload is None:
         return NO_DIGEST
     if isinstance(payload.data, msgspec.Raw):
-        return blake2b(bytes(payload.data), digest_size=12).digest()
+        text = bytes(payload.data)
+        return blake2b((kind == "model" and said(text).encode()) or text, digest_size=12).digest()
     return (payload.blob or "").encode()
 
 
-def text_of(payload: Payload | None, limit: int = 60) -> str:
-    """A stored value as its JSON text, cut where it is long. Loads nothing.
+def text_of(payload: Payload | None, limit: int = 60, kind: str = "") -> str:
+    """A stored value as its JSON text, an answer of a model as what it said; cut where it is long. Loads nothing.
 
     >>> text_of(Payload(data=msgspec.Raw(b'["a", "b"]'))), text_of(Payload(blob="7f", size=70_000))
     ('["a", "b"]', '(70000 bytes)')
@@ -76,7 +82,8 @@ def text_of(payload: Payload | None, limit: int = 60) -> str:
         return ""
     if not isinstance(payload.data, msgspec.Raw):
         return f"({payload.size} bytes)"
-    text = bytes(payload.data).decode()
+    data = bytes(payload.data)
+    text = (" ".join(said(data).split()) if kind == "model" else "") or data.decode()
     return text if len(text) <= limit else text[: limit - 1] + "…"
 
 

@@ -176,7 +176,7 @@ def _steps(log: EventLog, view: BranchView) -> list[_Step]:
     found = []
     for entry in entries:
         payload = payloads.of(entry, log) if entry.state == "completed" else None
-        found.append(_Step(entry, digest(payload), payload))
+        found.append(_Step(entry, digest(payload, entry.kind), payload))
     return found
 
 
@@ -205,7 +205,7 @@ def _row(a: _Step | None, b: _Step | None, verdict: Verdict) -> DiffRow:
     name = key.name if key.n == 0 else f"{key.name}#{key.n}"
     return DiffRow(
         verdict, name, key.scope, one.entry.kind, *_both(a, b, lambda s: s.entry.begun),
-        *_both(a, b, _status), *_both(a, b, lambda s: text_of(s.payload)),
+        *_both(a, b, _status), *_both(a, b, lambda s: text_of(s.payload, kind=s.entry.kind)),
         *_both(a, b, lambda s: _billed(s).tokens), *_both(a, b, lambda s: _billed(s).cost),
     )  # fmt: skip
 

@@ -32,6 +32,7 @@ FLOORS: list[set[str]] = [
         "attempts",
         "reusing",
         "forks",
+        "spoken",
         "comparing",
         "replay",
         "branches",

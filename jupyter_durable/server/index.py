@@ -204,7 +204,7 @@ class BranchIndex:
             track = self._track(history.by_seq[seq], seq, event.at)
             track.began = track.ended = event.at
             track.seconds = -1.0
-            track.value = digest(event.data.payload)
+            track.value = digest(event.data.payload, event.kind)
             if event.data.usage is not None:
                 track.provider, track.model = event.data.usage.provider, event.data.usage.model
             return
@@ -270,7 +270,7 @@ class BranchIndex:
         if isinstance(event, _ENDS):
             track.ended, track.seconds = event.at, max(0.0, event.at - track.began)
             if isinstance(event, StepCompleted):
-                track.value = digest(event.data)
+                track.value = digest(event.data, entry.kind)
                 self.spent.unknown += entry.kind == "model" and not track.told
         elif isinstance(event, AttemptFailed):
             track.began = event.at + event.data.retry_in
@@ -281,7 +281,7 @@ class BranchIndex:
             self.spent.add(event.data)
         elif isinstance(event, StepSettled):
             track.ended = event.at
-            track.value = digest(event.data.payload)
+            track.value = digest(event.data.payload, entry.kind)
         self._enter(track, seq)
 
     def _leave(self, track: Track) -> None:
