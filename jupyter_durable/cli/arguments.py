@@ -158,14 +158,21 @@ COMMANDS: tuple[Command, ...] = (
     Command(
         "fork",
         "Make a new branch of a run that begins anew at a step; the cell takes it up when it runs next.",
-        "jupyter durable fork literature-review --at search --set 'topic=\"tides\"'",
+        "jupyter durable fork literature-review --at search",
         "What is before the step is kept, the step and what follows is executed. The old branch stays as it is. --set "
         "gives a notebook variable that the cell reads another value on the new branch.",
         (
             _RUN,
             _argument("--at", metavar="STEP", required=True, help="number or name of the step, as `show` prints it"),
             _BRANCH,
-            _argument("--set", metavar="NAME=JSON", action="append", default=[], dest="values", help="may be repeated"),
+            _argument(
+                "--set",
+                metavar="NAME=JSON",
+                action="append",
+                default=[],
+                dest="values",
+                help="such as 'topic=\"tides\"'; may be repeated",
+            ),
             _BY,
             _LOG,
             _JSON,

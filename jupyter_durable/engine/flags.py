@@ -35,10 +35,6 @@ class Flags:
     """How long a run in which everything waits stays in its kernel before it parks, such as ``10m`` or ``0s``."""
     sample: int = 0
     """How many independent samples of the cell there are to be; 0: the cell simply runs."""
-    sample_number: int = 0
-    """Which of them this is, from 1. The kernel counts; a user says only how many."""
-    sample_first: str = ""
-    """Id of the branch that is the first sample of the set; empty for that one itself."""
     plan: bool = False
     """Say what the cell would replay and buy, and run nothing of it; never recorded."""
 
@@ -67,6 +63,6 @@ class Flags:
             "shared": "1" if self.shared else "",
             "branch": self.branch,
             "budget": self.budget,
-            "sample": f"{self.sample_number} of {self.sample}" if self.sample else "",
+            "sample": str(self.sample) if self.sample else "",
         }
         return {name: value for name, value in named.items() if value}

@@ -162,10 +162,9 @@ def _header(spec: RunSpec, found: Prospect) -> ExecutionHeader:
 
 
 def _sample(spec: RunSpec, choice: Choice, branch: str) -> Sample | None:
-    flags = spec.flags
-    if not flags.sample or choice.take is not None:
+    if not spec.flags.sample or choice.take is not None:
         return None
-    return Sample(number=flags.sample_number, of=flags.sample, first=flags.sample_first or branch)
+    return Sample(number=spec.sample_number, of=spec.flags.sample, first=spec.sample_first or branch)
 
 
 def _branch_off(execution: Execution, reason: str) -> tuple[Writer, ExecutionHeader, Replay]:

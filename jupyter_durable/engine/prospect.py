@@ -120,7 +120,8 @@ def _choose(
     untouched = chosen is not None and not History(log.history(chosen.branch)).entries
     wanted = Wanted(
         spec.code, inputs.digests, flags.fresh, flags.from_step, flags.branch, spec.binds, pass_id,
-        chosen.branch if chosen is not None else "", untouched, flags.sample_number, flags.sample_first,
+        chosen.branch if chosen is not None else "", untouched, spec.sample_number if flags.sample else 0,
+        spec.sample_first,
     )  # fmt: skip
     return book, inputs, wanted, choose(views, wanted)
 

@@ -296,8 +296,8 @@ class Summary:
             )
 
     def _branch(self) -> str:
-        flags, name = self.execution.spec.flags, self.execution.header.branch_name
-        return f"{name} · sample {flags.sample_number} of {flags.sample}" if flags.sample else name
+        spec, name = self.execution.spec, self.execution.header.branch_name
+        return f"{name} · sample {spec.sample_number} of {spec.flags.sample}" if spec.flags.sample else name
 
     def view(self) -> CellView:
         """The summary as of now."""

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import ast
 import copy
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -67,8 +66,8 @@ class Sampler:
         self._namespace: dict[str, Any] = hooks.shell.user_ns
         self._before = dict(self._namespace)
         self._values: list[Any] = []
-        self._header = Header(header.name, replace(header.flags, sample_number=1))
-        self._live: LiveCell | None = LiveCell(hooks, info, source, self._header, quiet=False)
+        self._header = header
+        self._live: LiveCell | None = LiveCell(hooks, info, source, header, quiet=False)
         execution = self._live.execution
         self._first = execution.header
         self._spec = execution.spec
@@ -111,10 +110,8 @@ class Sampler:
             self._close()
             self._number += 1
             self._put_back()
-            flags = replace(self._header.flags, sample_number=self._number, sample_first=self._set)
-            spec = msgspec.structs.replace(self._spec, flags=flags)
-            header = Header(self._header.name, flags)
-            self._live = LiveCell(self._hooks, self._info, self._source, header, quiet=False, spec=spec)
+            spec = msgspec.structs.replace(self._spec, sample_number=self._number, sample_first=self._set)
+            self._live = LiveCell(self._hooks, self._info, self._source, self._header, quiet=False, spec=spec)
         except DurableError as error:
             as_sentence(error)
             raise

@@ -117,3 +117,19 @@ def test_a_value_of_a_stranger_cannot_steer_the_terminal(forked: Any, script: An
 
 def test_a_run_without_samples_says_how_to_make_some(forked: Any) -> None:
     assert "--sample 3" in forked("samples", "literature-review").sentence
+
+
+def test_samples_are_listed(forked: Any, script: Any) -> None:
+    script(
+        "from jupyter_durable.running import RunContext\n"
+        "@step\ndef ask(): return 1\n"
+        "with RunContext('poem', sample=2): ask()"
+    )
+
+    shape = forked("samples", "poem", "--json").json
+    out = forked("samples", "poem").out
+
+    (sample,) = shape["samples"]
+    assert (sample["number"], sample["of"], sample["branch_name"], sample["status"]) == (1, 2, "main", "completed")
+    assert "1 of 2 samples" in out
+    assert "sample 1 of 2" in forked("show", "poem").out
