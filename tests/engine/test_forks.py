@@ -10,7 +10,7 @@ import pytest
 from jupyter_durable import client, errors
 from jupyter_durable.history import History
 from tests.engine.cells import Kernel
-from tests.engine.harness import MortalLog, World
+from tests.engine.harness import Died, MortalLog, World
 from tests.engine.test_branches import SETUP, branches, run_of
 
 CELL = "d = draft('x')\ns = summarize(d)\nsend(s)"
@@ -108,6 +108,20 @@ def test_from_survives_death_at_every_event_too(log: MortalLog, world: World, di
     Kernel(log, world, SETUP).durable(CELL, from_step="send")
 
     assert set(world.effects) == {"send summary of draft of x"}
+
+
+def test_a_fork_that_is_killed_as_it_is_written_down_stands(log: MortalLog, world: World) -> None:
+    Kernel(log, world, SETUP).durable(CELL)
+    world.clear()
+    log.left = 0
+
+    with pytest.raises(Died):
+        fork(log, "send")
+    log.left = None
+    Kernel(log, world, SETUP).durable(CELL)
+
+    assert world.effects == ["send summary of draft of x"]
+    assert branches(log) == ["main", "main-2"]
 
 
 def test_a_fork_at_a_number_means_that_call_and_no_other_of_its_name(log: MortalLog, world: World) -> None:

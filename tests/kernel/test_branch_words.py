@@ -79,6 +79,17 @@ def test_history_says_where_the_branch_is_from(cells: Any) -> None:
     )
 
 
+def test_the_plan_of_a_fork_says_what_is_kept_and_what_is_executed(cells: Any) -> None:
+    cells.ok("%durable fork letter --at send")
+
+    text = shown(cells.ok("%durable plan letter"))
+
+    assert re.search(r"^\d+ +draft +replay", text, re.MULTILINE), text
+    assert re.search(r"^\d+ +send +again", text, re.MULTILINE), text
+    assert "branch `main-2`" in text
+    assert effects(cells) == ["draft", "send"]
+
+
 def test_a_fork_survives_the_kernel(cells: Any) -> None:
     cells.ok("%durable fork letter --at send --set tone='warm'")
     cells.restart()
