@@ -27,6 +27,11 @@ class BranchView(msgspec.Struct):
     branch: str
     name: str
     executions: list[Execution] = msgspec.field(default_factory=list)
+    claimed: int = -1
+    """Place, among all executions of the run, of the newest one that made this branch or chose it: of branches that fit
+    equally well, the one that was made or chosen last is taken up."""
+    claim: int = 0
+    """The same place, among the executions of the branch."""
 
     @property
     def first(self) -> ExecutionHeader:
@@ -44,6 +49,21 @@ class BranchView(msgspec.Struct):
         outcome = self.newest.outcome
         return outcome is not None and outcome.status == "completed"
 
+    @property
+    def runs_since(self) -> list[Execution]:
+        """Executions of the cell since the branch was made or chosen, it itself included."""
+        return [e for e in self.executions[self.claim :] if e.header.purpose == "run"]
+
+    @property
+    def asked_for(self) -> bool:
+        """Whether a person has forked or chosen this branch, and the cell has not come to its end on it since.
+
+        One that was made from such a branch, by an edit, goes on with the values that the person has set.
+        """
+        header = self.executions[self.claim].header
+        by_person = header.purpose == "decide" or bool(header.set)
+        return by_person and not any(e.outcome and e.outcome.status == "completed" for e in self.runs_since)
+
 
 class Wanted(msgspec.Struct, frozen=True):
     """What the cell is today and what its user asked for."""
@@ -58,6 +78,14 @@ class Wanted(msgspec.Struct, frozen=True):
     """Names that the cell's own code binds: where an execution began without one, it is what an earlier one left."""
     pass_id: str = ""
     """The pass, for a headless execution; empty when a person runs the cell."""
+    asked_for: str = ""
+    """Id of the branch that a person has forked or chosen, if the cell is to take it up."""
+    untouched: bool = False
+    """No step was executed or taken over on that branch yet."""
+    sample: int = 0
+    """Number of the sample, from 1; 0: the cell is not sampled."""
+    sample_of: str = ""
+    """Id of the branch that is the first sample of the set; empty for the first one."""
 
 
 class Choice(msgspec.Struct, frozen=True):
@@ -76,11 +104,19 @@ class Choice(msgspec.Struct, frozen=True):
 def group(executions: Iterable[Execution]) -> list[BranchView]:
     """Branches of a run in order of their making."""
     found: dict[str, BranchView] = {}
-    for execution in executions:
+    for place, execution in enumerate(executions):
         header = execution.header
         view = found.setdefault(header.branch, BranchView(header.branch, header.branch_name))
+        if not view.executions or header.switched:
+            view.claimed, view.claim = place, len(view.executions)
         view.executions.append(execution)
     return list(found.values())
+
+
+def asked_for(branches: list[BranchView]) -> BranchView | None:
+    """The branch that a person has forked or chosen, as long as the cell has not come to its end on it."""
+    last = max(branches, key=lambda b: b.claimed, default=None)
+    return last if last is not None and last.asked_for else None
 
 
 def same_inputs(old: dict[str, str], new: dict[str, str], binds: frozenset[str] = frozenset()) -> bool:
@@ -121,11 +157,13 @@ def choose(branches: list[BranchView], wanted: Wanted) -> Choice:
     Returns:
         The choice, with the reason in words.
     """
+    if wanted.sample:
+        return _sample(branches, wanted)
     if wanted.branch:
         branches = [b for b in branches if b.name == wanted.branch]
-    mine = [b for b in branches if wanted.pass_id in ("", b.newest.header.pass_id)]
+    mine = [b for b in branches if wanted.pass_id in ("", b.newest.header.pass_id) or b.branch == wanted.asked_for]
     equal = [b for b in mine if _equal(b, wanted)]
-    newest = equal[-1] if equal else None
+    newest = max(equal, key=lambda b: b.claimed, default=None)
     flag = {"fresh": "1"} if wanted.fresh else {"from": wanted.from_step} if wanted.from_step else {}
     if flag and newest is not None and not newest.completed and flag.items() <= newest.first.flags.items():
         return Choice(newest, None, "continues the branch that the flag began")
@@ -134,6 +172,12 @@ def choose(branches: list[BranchView], wanted: Wanted) -> Choice:
     if wanted.from_step:
         origin = newest or _closest(mine, wanted)
         return Choice(None, origin, f"asked to start again from `{wanted.from_step}`")
+    chosen = next((b for b in branches if b.branch == wanted.asked_for), None)
+    if chosen is not None and newest is not chosen:
+        if wanted.untouched and chosen.first.fork is not None:
+            return Choice(chosen, None, "a person made this branch")
+        if not chosen.runs_since:
+            return Choice(None, chosen, why_new(chosen, wanted))
     if newest is not None:
         restored = not same_inputs(newest.newest.header.inputs, wanted.inputs, wanted.binds)
         return Choice(newest, None, "same code and inputs", restored)
@@ -141,6 +185,48 @@ def choose(branches: list[BranchView], wanted: Wanted) -> Choice:
     if origin is None:
         return Choice(None, None, "the first branch" if not branches else "a new pass")
     return Choice(None, origin, why_new(origin, wanted))
+
+
+def _sample(branches: list[BranchView], wanted: Wanted) -> Choice:
+    """The branch of one sample. All are fresh: they share nothing with each other, nor with any other branch."""
+    fresh = Choice(None, None, f"sample {wanted.sample}")
+    sets = sample_sets(branches)
+    if wanted.sample > 1:
+        mine = sets.get(wanted.sample_of, {}).get(wanted.sample)
+        return fresh if mine is None or not _equal(mine, wanted) else _taken(mine, wanted)
+    for numbered in reversed(sets.values()):
+        first = numbered.get(1)
+        if first is None or wanted.pass_id not in ("", first.newest.header.pass_id):
+            continue
+        header = first.newest.header
+        left = any(left_by_itself(b, wanted.inputs, wanted.binds) for b in numbered.values())
+        if header.code != wanted.code or not (left or same_inputs(header.inputs, wanted.inputs, wanted.binds)):
+            continue
+        if wanted.fresh and (is_whole(numbered) or not first.first.flags.get("fresh")):
+            return fresh
+        return _taken(first, wanted)
+    return fresh
+
+
+def _taken(branch: BranchView, wanted: Wanted) -> Choice:
+    restored = not same_inputs(branch.newest.header.inputs, wanted.inputs, wanted.binds)
+    return Choice(branch, None, "same code and inputs", restored)
+
+
+def sample_sets(branches: list[BranchView]) -> dict[str, dict[int, BranchView]]:
+    """Sets of samples: the id of the branch of the first sample -> number -> branch; the oldest set first."""
+    sets: dict[str, dict[int, BranchView]] = {}
+    for branch in branches:
+        sample = branch.first.sample
+        if sample is not None:
+            sets.setdefault(sample.first, {})[sample.number] = branch
+    return sets
+
+
+def is_whole(numbered: dict[int, BranchView]) -> bool:
+    """Whether all samples of a set have come to their end."""
+    of = max(b.first.sample.of for b in numbered.values() if b.first.sample is not None)
+    return all(number in numbered and numbered[number].completed for number in range(1, of + 1))
 
 
 def why_new(origin: BranchView, wanted: Wanted) -> str:

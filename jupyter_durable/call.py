@@ -200,6 +200,8 @@ class Policy(msgspec.Struct):
     reuse: Reuse = "ask"
     from_step: str = ""
     """Name (or number) of the step from which on nothing is reused."""
+    fork_at: int = -1
+    """Number, in the branch of origin, of the step at which a person has forked it; -1: nobody did, or it is past."""
     causes: tuple[str, ...] = ()
     """Nondeterministic calls found in the cell's glue code, for messages."""
     mentions: frozenset[str] = frozenset()

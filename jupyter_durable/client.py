@@ -5,7 +5,6 @@ Everything works on a log alone, with or without a kernel, also while a kernel w
 
 from __future__ import annotations
 
-import getpass
 import os
 import platform
 import socket
@@ -19,17 +18,26 @@ import msgspec
 from jupyter_durable import clock, errors
 from jupyter_durable.branches import BranchView, group
 from jupyter_durable.branches import Execution as Seen
+from jupyter_durable.comparisons import diff, diff_frame
+from jupyter_durable.engine.forking import fork, switch
 from jupyter_durable.engine.opening import new_execution_id
 from jupyter_durable.event_data import Decision, Outcome, Payload, Settlement
 from jupyter_durable.events import AnyEvent, Decided, ExecutionEnded, StepSettled
 from jupyter_durable.history import Entry, History
 from jupyter_durable.log import open_log
 from jupyter_durable.log.base import EventLog, ExecutionRecord
+from jupyter_durable.person import who
 from jupyter_durable.running import log_directory
+from jupyter_durable.sampled import samples
 from jupyter_durable.values import encode_verified
 
 if TYPE_CHECKING:
     import duckdb
+
+__all__ = [
+    "RunStatus", "RunView", "StepView", "connect", "decide", "diff", "diff_frame", "directory", "existing_log",
+    "find_branch", "find_run", "fork", "runs", "samples", "settle", "sql", "steps", "switch", "views_of", "who",
+]  # fmt: skip
 
 RunStatus = Literal["running", "completed", "failed", "interrupted", "stopped", "parked"]
 """``parked``: it waits for a signal or a timer, and its cell has ended. ``interrupted`` covers the stop button and the
@@ -239,14 +247,6 @@ def _step_view(entry: Entry, running: str) -> StepView:
     )
 
 
-def who() -> str:
-    """The person at this machine, for the record of a decision."""
-    try:
-        return f"{getpass.getuser()}@{socket.gethostname()}"
-    except (OSError, KeyError):
-        return socket.gethostname()
-
-
 def decide(
     log: EventLog, run: str, reuse: Literal["all", "pure", "none"], by: str = "", steps: Sequence[str] = ()
 ) -> BranchView:
@@ -356,6 +356,9 @@ def _write(log: EventLog, view: BranchView, event: AnyEvent) -> None:
         execution=new_execution_id(view.first.run),
         head=last,
         origin=None,
+        fork=None,
+        switched="",
+        sample=None,
         purpose="decide",
         pid=os.getpid(),
         host=socket.gethostname(),

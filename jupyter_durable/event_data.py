@@ -59,6 +59,28 @@ class Origin(Struct, frozen=True, kw_only=True):
     """Last event of the origin that was visible when the branch was made."""
 
 
+class Fork(Struct, frozen=True, kw_only=True):
+    """Where a person has made a branch begin anew."""
+
+    at: int
+    """Number of the step, in the branch of origin: it and what follows is executed anew."""
+    name: str
+    n: int = 0
+    """Its number among equal calls."""
+    by: str = ""
+
+
+class Sample(Struct, frozen=True, kw_only=True):
+    """Which of the independent samples of a cell a branch is."""
+
+    number: int
+    """From 1."""
+    of: int
+    """How many were asked for."""
+    first: str
+    """Id of the branch that is the first sample of the same set."""
+
+
 class ExecutionHeader(Struct, frozen=True, kw_only=True):
     """What an execution knew when it began: identity, code, inputs and circumstances."""
 
@@ -76,10 +98,18 @@ class ExecutionHeader(Struct, frozen=True, kw_only=True):
     """What this execution continues; ``None`` for the first execution of a branch."""
     origin: Origin | None = None
     """Set on the first execution of a branch that was made from another."""
+    fork: Fork | None = None
+    """Set on the first execution of a branch that a person has forked. It only writes that down."""
+    set: dict[str, Payload] = {}
+    """Notebook variables -> the values that they have on this branch, whatever they are in the notebook."""
+    switched: str = ""
+    """Who has chosen this branch to be taken up next; the execution only writes that down."""
+    sample: Sample | None = None
+    """Set on the first execution of a branch that is one of several samples."""
     root: str = ""
     """The branch at the root of this one's origins, itself if it has none; part of idempotency keys."""
     generation: int = 0
-    """Rises by ``--fresh`` and by ``run again`` of finished steps; part of idempotency keys."""
+    """Rises by ``--fresh``, by a fork and by ``run again`` of finished steps; part of idempotency keys."""
     purpose: Literal["run", "decide"] = "run"
     """``decide``: the execution only writes down what a person decided."""
     notebook: str = ""
@@ -336,6 +366,8 @@ class Outcome(Struct, frozen=True, kw_only=True):
     live: int = 0
     about: tuple[About, ...] = ()
     """Steps that a person is asked about, before the run can go on."""
+    shown: str = ""
+    """Of a sample: the last expression of the cell, as text."""
 
 
 class OutputItem(Struct, frozen=True, kw_only=True):

@@ -40,6 +40,7 @@ from jupyter_durable.call import (
     Stop,
     Verdict,
 )
+from jupyter_durable.forks import Beginning
 from jupyter_durable.history import Entry, History
 from jupyter_durable.matching import Matcher
 from jupyter_durable.reusing import keeps, needs_nobody
@@ -55,11 +56,10 @@ class Replay:
         self.policy = policy or Policy()
         self.differences: list[str] = []
         """Sentences about the differences met, first one first."""
-        self.reached = False
-        """The step of ``--from`` was met: what came before is kept, what comes now is executed."""
         self.relaxed = False
         """The order of parallel steps could not be kept on this replay."""
         self.match = Matcher(own) if source is None else Matcher(own, source)
+        self.anew = Beginning(own, source, self.policy)
 
     def ask(self, call: Call, *, early: bool = False) -> Verdict:
         """Decide about a call. The runner must act on the verdict before this place asks again.
@@ -114,8 +114,6 @@ class Replay:
     def _own(self, entry: Entry, call: Call) -> Verdict:
         if call.evidence and entry.evidence and call.evidence != entry.evidence and entry.kind in ORDINARY:
             return Branch(f"the code that {entry.label} depends on has changed")
-        if self._is_from(call, entry):
-            return Branch(f"asked to start again from {entry.label}")
         self.match.serve(self.own, entry)
         if self.source is not None:
             self._retrace(self.source, entry, call.place)
@@ -136,6 +134,8 @@ class Replay:
         twin = source.entries.get(entry.key)
         if twin is not None:
             self.match.serve(source, twin)
+        if twin is not None and self.anew.lies_in(twin):
+            return
         if entry.adopted is None and (twin is None or twin.finished):
             place.taint()
 
@@ -237,11 +237,13 @@ class Replay:
             entry = self.match.find_elsewhere(source, call)
         if entry is None:
             return self._new_step(source, call)
-        if self._is_from(call, entry):
-            self.reached = True
+        if self.anew.met(call, entry):
             self.differ(place, f"asked to start again from {entry.label}")
             self.match.serve(source, entry)
             return self._live(call, f"from {entry.label} on")
+        if self.anew.lies_in(entry):
+            self.match.serve(source, entry)
+            return self._live(call, f"the branch was forked inside of it, at {self.anew.label}")
         changed = bool(call.evidence and entry.evidence and call.evidence != entry.evidence and entry.kind in ORDINARY)
         if changed:
             if self.policy.strict:
@@ -343,7 +345,7 @@ class Replay:
         return Execute("asked again: it comes after a change" if entry.finished else "", entry)
 
     def _reuse(self, name: str) -> Reuse:
-        if self.policy.from_step and not self.reached:
+        if self.anew.ahead:
             return "all"
         return self.policy.reused_names.get(name, self.policy.reuse)
 
@@ -392,9 +394,3 @@ class Replay:
         """Note a difference; what happens in this place from now on comes after it."""
         self.differences += [] if place.tainted else [what]
         place.taint()
-
-    def _is_from(self, call: Call, entry: Entry) -> bool:
-        if not self.policy.from_step:
-            return False
-        names = (call.name, call.label.strip("`"), str(entry.begun))
-        return not self.reached and self.policy.from_step in names

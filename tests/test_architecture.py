@@ -31,6 +31,9 @@ FLOORS: list[set[str]] = [
         "matching",
         "attempts",
         "reusing",
+        "forks",
+        "spoken",
+        "comparing",
         "replay",
         "branches",
         "notebooks",
@@ -40,7 +43,18 @@ FLOORS: list[set[str]] = [
     # 2: the log
     {"log"},
     # 3: acting
-    {"engine", "running", "client", "answering", "spending", "planning", "diagnose"},
+    {
+        "engine",
+        "running",
+        "person",
+        "comparisons",
+        "sampled",
+        "client",
+        "answering",
+        "spending",
+        "planning",
+        "diagnose",
+    },
     # 4: model and tool calls become steps
     {"capture", "integrations", "waiting", "working", "api"},
     # 5: rooms that never import each other

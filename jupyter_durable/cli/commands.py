@@ -12,7 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from jupyter_durable.cli import telling
+from jupyter_durable.cli import branching, telling
 from jupyter_durable.cli.arguments import WrongArguments
 from jupyter_durable.cli.printing import Arguments, Failed, answer, remark
 from jupyter_durable.cli.tables import count, duration, facts, inert, moment, sentence, table
@@ -135,11 +135,20 @@ def _branches(shape: dict[str, Any]) -> str:
             ("* " if each["name"] == shape["branch"] else "  ") + each["name"],
             each["status"],
             each["executions"],
-            "" if each["origin"] is None else f"{each['origin']['name']} at event {each['origin']['seq']}",
+            _made_from(each),
         ]
         for each in shape["branches"]
     ]
     return table(["  BRANCH", "STATUS", "EXECUTIONS", "MADE FROM"], rows)
+
+
+def _made_from(branch: dict[str, Any]) -> str:
+    said = "" if branch["origin"] is None else f"{branch['origin']['name']} at event {branch['origin']['seq']}"
+    if branch["fork"] is not None:
+        said = f"{branch['origin']['name']}, forked at {branch['fork']['name']} (step {branch['fork']['at']})"
+    if branch["sample"] is not None:
+        said = f"sample {branch['sample']['number']} of {branch['sample']['of']}"
+    return said + "".join(f", {name} = {text}" for name, text in branch["set"].items())
 
 
 def _executions(executions: list[dict[str, Any]]) -> str:
@@ -303,6 +312,10 @@ WORDS: dict[str, Callable[[Arguments], int]] = {
     "doctor": doctor,
     "decide": telling.decide,
     "settle": telling.settle,
+    "fork": branching.fork,
+    "switch": branching.switch,
+    "diff": branching.diff,
+    "samples": branching.samples,
     "waiting": telling.waiting,
     "approve": telling.approve,
     "signal": telling.signal,

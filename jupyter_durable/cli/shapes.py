@@ -18,6 +18,7 @@ from jupyter_durable import client, errors, spending
 from jupyter_durable.answering import WaitView
 from jupyter_durable.branches import BranchView
 from jupyter_durable.branches import Execution as Seen
+from jupyter_durable.comparing import text_of
 from jupyter_durable.events import (
     AttemptFailed,
     Decided,
@@ -152,7 +153,7 @@ def show(log: LocalLog, text: str, branch_name: str = "") -> Shape:
         "run": {"run": run, "name": listed.name, "status": listed.status, "notebook": listed.notebook},
         "branch": branch.name,
         "untrusted": untrusted,
-        "branches": [_branch(each, branches) for each in branches],
+        "branches": [branch_shape(each, branches) for each in branches],
         "executions": executions,
         "steps": shown,
         "notices": _notices(events, numbers),
@@ -220,8 +221,9 @@ def status_word(execution: Seen) -> str:
     return "interrupted" if execution.outcome is None else execution.outcome.status
 
 
-def _branch(branch: BranchView, all_branches: list[BranchView]) -> Shape:
-    origin = branch.first.origin
+def branch_shape(branch: BranchView, all_branches: list[BranchView]) -> Shape:
+    """One branch: where it is from, and what is set on it."""
+    origin, fork, sample = branch.first.origin, branch.first.fork, branch.first.sample
     names = {each.branch: each.name for each in all_branches}
     status = status_word(branch.newest)
     return {
@@ -230,7 +232,14 @@ def _branch(branch: BranchView, all_branches: list[BranchView]) -> Shape:
         "status": "stopped" if status == "decided" else status,
         "executions": len(branch.executions),
         "origin": None if origin is None else {"name": names.get(origin.branch, origin.branch), "seq": origin.seq},
+        "fork": None if fork is None else {"at": fork.at, "name": _label(fork.name, fork.n), "by": fork.by},
+        "set": {name: text_of(payload) for name, payload in branch.first.set.items()},
+        "sample": None if sample is None else {"number": sample.number, "of": sample.of},
     }
+
+
+def _label(name: str, n: int) -> str:
+    return name if n == 0 else f"{name}#{n}"
 
 
 def _execution(execution: Seen, record: ExecutionRecord, log: EventLog) -> Shape:

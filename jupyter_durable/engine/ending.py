@@ -43,6 +43,7 @@ def outcome_of(execution: Execution, error: BaseException | None) -> Outcome:
         replayed=execution.stats.replayed + execution.stats.adopted,
         live=execution.stats.live,
         about=() if execution.reason is None else execution.reason.facts.get("about", ()),
+        shown=execution.stats.shown if error is None else "",
     )
 
 

@@ -33,6 +33,8 @@ class Flags:
     """The most that the branch may spend: ``2usd``, ``50k tokens``, ``40 steps``, or several with commas."""
     grace: str = ""
     """How long a run in which everything waits stays in its kernel before it parks, such as ``10m`` or ``0s``."""
+    sample: int = 0
+    """How many independent samples of the cell there are to be; 0: the cell simply runs."""
     plan: bool = False
     """Say what the cell would replay and buy, and run nothing of it; never recorded."""
 
@@ -61,5 +63,6 @@ class Flags:
             "shared": "1" if self.shared else "",
             "branch": self.branch,
             "budget": self.budget,
+            "sample": str(self.sample) if self.sample else "",
         }
         return {name: value for name, value in named.items() if value}

@@ -19,8 +19,9 @@ from jupyter_durable.engine.hidden import too_large
 from jupyter_durable.engine.hooks import HOOKS
 from jupyter_durable.engine.inputs import Inputs, at_end, restore
 from jupyter_durable.engine.options import RunSpec
-from jupyter_durable.engine.prospect import branch_of_number, decided, look, policy_after, refuse_stalled
-from jupyter_durable.event_data import Decision, ExecutionHeader, Origin, Outcome, Payload
+from jupyter_durable.engine.prospect import Prospect, branch_of_number, decided, look, policy_after, refuse_stalled
+from jupyter_durable.engine.setting import Setting, shown
+from jupyter_durable.event_data import Decision, ExecutionHeader, Origin, Outcome, Payload, Sample
 from jupyter_durable.events import FORMAT, Decided, ExecutionEnded
 from jupyter_durable.history import History
 from jupyter_durable.log.base import EventLog, Writer
@@ -66,16 +67,21 @@ def _begin_once(spec: RunSpec, log: EventLog) -> Execution:
     choice, own, inputs = found.choice, found.own, found.inputs
     if choice.take is not None:
         refuse_stalled(spec, choice.take, own)
-    header = _header(spec, inputs, found.views, choice, found.source)
+    header = _header(spec, found)
     if choice.take is not None:
         header = msgspec.structs.replace(header, head={r.header.branch: r.last for r in found.records}[header.branch])
     writer = log.begin(header)
+    setting = Setting(spec.namespace, found.set)
+    setting.apply()
     execution = Execution(
         spec, log, writer, header, Replay(own, found.source, found.policy), found.book, _branch_off
     )  # fmt: skip
+    execution.before_end.append(setting.undo)
+    if header.set:
+        execution.stats.notices.append(f"set on this branch: {shown(header.set)}; the notebook's own value comes back")
     if spec.flags.reuse and spec.flags.reuse != decided(own):
         execution.append(Decided(at=clock.now(), data=Decision(reuse=spec.flags.reuse, by="flag")))
-    execution.end_inputs = at_end(spec.namespace, list(inputs.mutable))
+    execution.end_inputs = at_end(spec.namespace, [name for name in inputs.mutable if name not in found.set])
     if choice.take is not None and (unseen := too_large(inputs.digests)):
         execution.stats.notices.append(unseen)
     execution.stats.notices += [] if choice.take is not None or choice.origin is None else [choice.reason]
@@ -105,10 +111,8 @@ def _restore(spec: RunSpec, log: EventLog, view: BranchView, inputs: Inputs) -> 
     return put_back
 
 
-def _header(
-    spec: RunSpec, inputs: Inputs, views: list[BranchView], choice: Choice, source: History | None
-) -> ExecutionHeader:
-    run = spec.run
+def _header(spec: RunSpec, found: Prospect) -> ExecutionHeader:
+    run, inputs, views, choice, source = spec.run, found.inputs, found.views, found.choice, found.source
     newest = views[-1].newest.header if views else None
     generation = newest.generation if newest is not None else 0
     origin = None
@@ -123,6 +127,7 @@ def _header(
             root, generation = choice.origin.first.root, choice.origin.first.generation
         else:
             root, generation = branch, max((v.first.generation for v in views), default=-1) + 1
+    values = next((view.first.set for view in (choice.take, choice.origin) if view is not None and found.set), {})
     return ExecutionHeader(
         format=FORMAT,
         execution=new_execution_id(run),
@@ -139,7 +144,13 @@ def _header(
         source=redact(spec.source),
         code=spec.code,
         inputs=inputs.digests,
-        values={name: Payload(codec=e.codec, data=msgspec.Raw(e.text)) for name, e in inputs.start_values().items()},
+        values={
+            name: Payload(codec=e.codec, data=msgspec.Raw(e.text))
+            for name, e in inputs.start_values().items()
+            if name not in found.set
+        },
+        set=values,
+        sample=_sample(spec, choice, branch),
         flags=spec.flags.as_text(),
         pass_id=spec.pass_id,
         python=platform.python_version(),
@@ -148,6 +159,12 @@ def _header(
         host=socket.gethostname(),
         durability=spec.flags.durability,
     )
+
+
+def _sample(spec: RunSpec, choice: Choice, branch: str) -> Sample | None:
+    if not spec.flags.sample or choice.take is not None:
+        return None
+    return Sample(number=spec.sample_number, of=spec.flags.sample, first=spec.sample_first or branch)
 
 
 def _branch_off(execution: Execution, reason: str) -> tuple[Writer, ExecutionHeader, Replay]:
@@ -167,6 +184,7 @@ def _branch_off(execution: Execution, reason: str) -> tuple[Writer, ExecutionHea
         branch=branch,
         branch_name=branch_name,
         head=None,
+        sample=None,
         origin=Origin(branch=execution.header.branch, execution=last.execution, seq=last.seq),
     )
     writer = log.begin(header)

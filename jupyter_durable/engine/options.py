@@ -38,6 +38,10 @@ class RunSpec(msgspec.Struct):
     causes: tuple[str, ...] = ()
     """Nondeterministic calls in the cell's glue code."""
     flags: Flags = msgspec.field(default_factory=Flags)
+    sample_number: int = 1
+    """Which of the samples this is, if the cell is sampled."""
+    sample_first: str = ""
+    """Id of the branch that is the first sample of the set; empty for that one itself."""
     pass_id: str = ""
     """The pass that this belongs to, if nobody sits in front of it."""
     loop: asyncio.AbstractEventLoop | None = None

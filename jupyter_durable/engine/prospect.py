@@ -6,16 +6,18 @@ The beginning of an execution and the plan of one ask the same here, so that a p
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import msgspec
 
 from jupyter_durable import errors
-from jupyter_durable.branches import BranchView, Choice, Wanted, choose, group
+from jupyter_durable.branches import BranchView, Choice, Wanted, asked_for, choose, group
 from jupyter_durable.branches import Execution as Seen
 from jupyter_durable.call import Policy, Reuse
 from jupyter_durable.engine.flags import Flags
 from jupyter_durable.engine.inputs import Inputs
 from jupyter_durable.engine.options import RunSpec
+from jupyter_durable.engine.setting import decoded
 from jupyter_durable.event_data import ExecutionHeader
 from jupyter_durable.evidence import EvidenceBook
 from jupyter_durable.history import History
@@ -37,6 +39,8 @@ class Prospect(msgspec.Struct):
     own: History
     source: History | None
     policy: Policy
+    set: dict[str, Any] = msgspec.field(default_factory=dict)
+    """Notebook variables that have another value on this branch, and the value."""
 
 
 PutBack = Callable[[RunSpec, EventLog, BranchView, Inputs], list[str] | None]
@@ -58,13 +62,7 @@ def look(spec: RunSpec, log: EventLog, put_back: PutBack) -> Prospect:
     records = log.executions(spec.run)
     newest = next((r for r in reversed(records) if r.header.purpose == "run"), None)
     left = newest.outcome.state if newest is not None and newest.outcome is not None else {}
-    book = EvidenceBook(cell=spec.binds, left=left)
-    inputs = Inputs.of(spec.namespace, spec.reads, book)
     flags = spec.flags
-    wanted = Wanted(
-        spec.code, inputs.digests, flags.fresh, flags.from_step, flags.branch, spec.binds,
-        "" if flags.replay_only else spec.pass_id,
-    )  # fmt: skip
     views = group(Seen(r.header, r.outcome, r.running) for r in records)
     if spec.flags.branch and not any(view.name == spec.flags.branch for view in views):
         names = ", ".join(f"`{view.name}`" for view in views) or "none yet"
@@ -75,7 +73,12 @@ def look(spec: RunSpec, log: EventLog, put_back: PutBack) -> Prospect:
             f"Is `--from {flags.from_step}` meant for a run of another name? `%durable runs` lists them.",
             run=spec.name,
         )
-    choice = choose(views, wanted)
+    chosen = _chosen(views, flags)
+    values = decoded(chosen.first.set, log) if chosen is not None else {}
+    book, inputs, wanted, choice = _choose(spec, log, views, left, chosen, values)
+    if values and chosen is not None and chosen not in (choice.take, choice.origin):
+        values = {}  # the branch does not fit, so neither do the values that were set for it
+        book, inputs, wanted, choice = _choose(spec, log, views, left, None, values)
     own, source = History(), None
     if choice.take is not None:
         own = History(log.history(choice.take.branch))
@@ -90,7 +93,37 @@ def look(spec: RunSpec, log: EventLog, put_back: PutBack) -> Prospect:
         source = History(log.history(choice.origin.branch))
         _refuse_unknown_step(spec, log, views, choice.origin)
     origin = choice.origin.branch if choice.origin is not None else _origin_branch(choice)
-    return Prospect(records, views, book, inputs, wanted, choice, own, source, _policy(spec, own, views, origin))
+    policy = _policy(spec, own, views, origin)
+    return Prospect(records, views, book, inputs, wanted, choice, own, source, policy, values)
+
+
+def _chosen(views: list[BranchView], flags: Flags) -> BranchView | None:
+    """The branch that a person has named, chosen or forked."""
+    if flags.branch:
+        return next(view for view in views if view.name == flags.branch)
+    return None if flags.fresh or flags.from_step or flags.sample else asked_for(views)
+
+
+def _choose(
+    spec: RunSpec,
+    log: EventLog,
+    views: list[BranchView],
+    left: dict[str, tuple[str, str]],
+    chosen: BranchView | None,
+    values: dict[str, Any],
+) -> tuple[EvidenceBook, Inputs, Wanted, Choice]:
+    """Choose by the notebook's variables, with the values that were set for the chosen branch in their place."""
+    flags = spec.flags
+    book = EvidenceBook(cell=spec.binds, left=left)
+    inputs = Inputs.of({**spec.namespace, **values} if values else spec.namespace, spec.reads, book)
+    pass_id = "" if flags.replay_only else spec.pass_id
+    untouched = chosen is not None and not History(log.history(chosen.branch)).entries
+    wanted = Wanted(
+        spec.code, inputs.digests, flags.fresh, flags.from_step, flags.branch, spec.binds, pass_id,
+        chosen.branch if chosen is not None else "", untouched, spec.sample_number if flags.sample else 0,
+        spec.sample_first,
+    )  # fmt: skip
+    return book, inputs, wanted, choose(views, wanted)
 
 
 def refuse_stalled(spec: RunSpec, view: BranchView, own: History) -> None:
@@ -182,19 +215,16 @@ def _source_of(log: EventLog, first: ExecutionHeader) -> History | None:
 
 def _policy(spec: RunSpec, own: History, views: list[BranchView], origin: str) -> Policy:
     flags = spec.flags
-    reuse: Reuse = flags.reuse or decided(own) or ("none" if flags.from_step else "ask")
+    fork = own.headers[0].fork if own.headers else None
+    reuse: Reuse = flags.reuse or decided(own) or ("none" if flags.from_step or fork is not None else "ask")
     return Policy(
         replay_only=flags.replay_only,
         strict=flags.strict,
         reuse=reuse,
-        from_step="" if _continues(own, flags.from_step) else flags.from_step,
+        from_step=flags.from_step,
+        fork_at=-1 if fork is None else fork.at,
         causes=spec.causes,
         mentions=spec.reads,
         origin_runs=any(view.branch == origin and view.newest.running for view in views),
         reused_names={name: d.reuse for d in own.decisions for name in d.steps},
     )
-
-
-def _continues(own: History, from_step: str) -> bool:
-    """The flag began this branch already; what it asked for has happened there."""
-    return bool(own.headers) and own.headers[0].flags.get("from") == from_step != ""

@@ -48,6 +48,8 @@ class Stats(msgspec.Struct):
     progress_written: float = float("-inf")
     """When that was written down last, by the monotonic clock."""
     notices: list[str] = msgspec.field(default_factory=list)
+    shown: str = ""
+    """The last expression of a sampled cell, as text."""
 
     @property
     def steps(self) -> int:

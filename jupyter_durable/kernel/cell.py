@@ -16,6 +16,7 @@ from jupyter_durable.kernel.transform import blanked, first_error, is_misplaced,
 
 if TYPE_CHECKING:
     from jupyter_durable.kernel.live import LiveCell, Surroundings
+    from jupyter_durable.kernel.sampling import Sampler
 
 COMMANDS = ("%durable", "%load_ext", "%reload_ext", "%unload_ext")
 """Cells that begin so are not durable even after ``%durable on``."""
@@ -28,7 +29,7 @@ class Opened:
 
     def __init__(self, info: Any) -> None:
         self.info = info
-        self.live: LiveCell | None = None
+        self.live: LiveCell | Sampler | None = None
         """Its durable run, if one was begun."""
         self.error: BaseException | None = None
         """Why none could be begun: the cell raises this instead of running."""
@@ -121,6 +122,11 @@ class Hooks:
                 opened.planned = True
                 show_plan_of_cell(self, opened.info, code, header)
                 return
+            if header.flags.sample:
+                from jupyter_durable.kernel.sampling import Sampler
+
+                opened.live = Sampler(self, opened.info, code, header)
+                return
             opened.live = LiveCell(self, opened.info, code, header, quiet=text is None)
 
     def visit(self, tree: ast.Module) -> ast.Module:
@@ -134,7 +140,8 @@ class Hooks:
                 return opened.broken
             if opened.planned:
                 return ast.Module(body=[], type_ignores=tree.type_ignores)
-            return tree if text is None else without_mark(tree)
+            tree = tree if text is None else without_mark(tree)
+            return tree if opened.live is None else opened.live.tree(tree)
         if text is not None:
             return self._unbegun(tree, text)
         if is_misplaced(tree):

@@ -307,6 +307,10 @@ class Summary:
                 update=update,
             )
 
+    def _branch(self) -> str:
+        spec, name = self.execution.spec, self.execution.header.branch_name
+        return f"{name} · sample {spec.sample_number} of {spec.flags.sample}" if spec.flags.sample else name
+
     def view(self) -> CellView:
         """The summary as of now."""
         execution = self.execution
@@ -325,7 +329,7 @@ class Summary:
             offer = "; ".join(_asking(wait) for wait in waits)
         return CellView(
             name=execution.header.name,
-            branch=execution.header.branch_name,
+            branch=self._branch(),
             status=status,
             replayed=stats.replayed,
             adopted=stats.adopted,

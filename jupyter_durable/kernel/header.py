@@ -17,6 +17,8 @@ MAGIC = "%%durable"
 
 LONGEST_NAME = 200
 
+MOST_SAMPLES = 1000
+
 
 @dataclass(frozen=True, slots=True)
 class FlagRule:
@@ -61,6 +63,7 @@ FLAGS: dict[str, FlagRule] = {
     "--grace": FlagRule(
         "grace", "DURATION", "how long a run that waits for somebody keeps its cell running: 10m, 0s; then it parks"
     ),
+    "--sample": FlagRule("sample", "K", "run the cell as K independent samples, each a branch of its own"),
     "--plan": FlagRule("plan", "", "say what the cell would replay and what it would buy; run nothing of it"),
 }
 """Flag -> what it does, in the order in which help shows them."""
@@ -69,6 +72,10 @@ _CONTRADICTIONS = (
     ("--branch", "--fresh", "one takes up a branch that is there, the other makes a new one"),
     ("--branch", "--from", "one takes up a branch that is there, the other makes a new one"),
     ("--from", "--replay-only", "one executes steps again, the other executes nothing"),
+    ("--sample", "--from", "each sample is fresh, and keeps nothing of another branch"),
+    ("--sample", "--branch", "each sample is a branch of its own"),
+    ("--sample", "--reuse", "each sample is fresh, and has nothing to reuse"),
+    ("--sample", "--plan", "plan the cell without `--sample`: each sample that is not there yet buys all of it"),
     ("--plan", "--off", "a cell without a log has no history to plan from"),
     ("--reuse", "--fresh", "a fresh branch has nothing to reuse"),
 )
@@ -149,6 +156,8 @@ def parse(text: str) -> Header:
         )
     _refuse_contradictions(given, names)
     values = {FLAGS[flag].field: value for flag, value in given.items()}
+    if "sample" in values:
+        values["sample"] = _samples(values["sample"])
     return Header(names[0] if names else "", Flags(**values))
 
 
@@ -206,6 +215,12 @@ def _flag(token: str, rest: list[str], given: dict[str, Any]) -> None:
     if rule.choices and value not in rule.choices:
         raise UsageError(f"`{flag}` is one of {_listed(rule.choices)}, not `{value}`.{nearest(value, rule.choices)}")
     given[flag] = value
+
+
+def _samples(text: str) -> int:
+    if not re.fullmatch("[0-9]{1,4}", text, re.ASCII) or not 1 <= int(text) <= MOST_SAMPLES:
+        raise UsageError(f"`--sample` takes a number of samples from 1 to {MOST_SAMPLES}, not `{text}`.")
+    return int(text)
 
 
 def _name(token: str) -> str:

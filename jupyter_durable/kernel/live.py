@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import ast
 import asyncio
 import atexit
 from collections import Counter
+from collections.abc import Callable
 from contextlib import ExitStack, suppress
 from contextvars import Token
 from dataclasses import dataclass
@@ -14,7 +16,6 @@ from typing import TYPE_CHECKING, Any
 
 from jupyter_durable.engine import outputs
 from jupyter_durable.engine.context import CURRENT, Frame, current
-from jupyter_durable.engine.execution import Execution
 from jupyter_durable.engine.flags import Flags
 from jupyter_durable.engine.opening import begin
 from jupyter_durable.engine.options import RunSpec, run_id
@@ -202,7 +203,9 @@ class Surroundings:
 class LiveCell:
     """A durable cell between its two hooks."""
 
-    def __init__(self, hooks: Hooks, info: Any, source: str, header: Header, *, quiet: bool) -> None:
+    def __init__(
+        self, hooks: Hooks, info: Any, source: str, header: Header, *, quiet: bool, spec: RunSpec | None = None
+    ) -> None:
         """Begin its run; the cell is about to execute in this very context.
 
         Args:
@@ -211,6 +214,7 @@ class LiveCell:
             source: its code as Python, with an empty line in the place of the header.
             header: what the header says.
             quiet: the cell is durable only because all are: it shows no summary if it calls no step.
+            spec: what its run is asked to be, if that is known already.
 
         Raises:
             DurableError: the run cannot begin; nothing of the cell may run.
@@ -229,7 +233,8 @@ class LiveCell:
         self._interrupts.install()
         self._undo = ExitStack()
         try:
-            self.execution, notices = self._begin(self._around, info, source, header)
+            made = self._spec(self._around, info, source, header) if spec is None else (spec, [])
+            self.execution, notices = begin(made[0], self._around.log), made[1]
             try:
                 self._open(self._around, notices, quiet=quiet)
             except BaseException as error:
@@ -240,7 +245,7 @@ class LiveCell:
             self._interrupts.restore()
             raise
 
-    def _begin(self, around: Surroundings, info: Any, source: str, header: Header) -> tuple[Execution, list[str]]:
+    def _spec(self, around: Surroundings, info: Any, source: str, header: Header) -> tuple[RunSpec, list[str]]:
         try:
             loop: asyncio.AbstractEventLoop | None = asyncio.get_running_loop()
         except RuntimeError:
@@ -252,7 +257,7 @@ class LiveCell:
         shell = self._shell
         transformed = getattr(info, "transformed_cell", None) or shell.transform_cell(info.raw_cell)
         spec.file = shell.compile.get_code_name(info.raw_cell, transformed, shell.execution_count)
-        return begin(spec, around.log), notices
+        return spec, notices
 
     def _open(self, around: Surroundings, notices: list[str], *, quiet: bool) -> None:
         execution = self.execution
@@ -273,18 +278,34 @@ class LiveCell:
         self._undo.callback(_leave, CURRENT.set(Frame(execution, execution.root)))
         self._interrupts.follow(execution, task if of_cell else None)
 
+    def tree(self, tree: ast.Module) -> ast.Module:
+        """What runs of the cell: all of it, once."""
+        return tree
+
     def end(self, result: Any) -> None:
         """End the run: record how, move it into the database, show the last summary. Raises nothing."""
         self._interrupts.close()
-        execution = self.execution
         error: BaseException | None = None
         if result is not None:
-            error = self._around.errors.original(execution, result.error_before_exec or result.error_in_exec)
+            error = self._around.errors.original(self.execution, result.error_before_exec or result.error_in_exec)
+        self._end(error, lambda failure: self._fail(result, failure))
+
+    def close(self) -> None:
+        """The same in the middle of a cell whose body has come to its end: what must still be said is raised."""
+        self._interrupts.close()
+        failures: list[BaseException] = []
+        self._end(None, failures.append)
+        for failure in failures:
+            as_sentence(failure)
+            raise failure
+
+    def _end(self, error: BaseException | None, fail: Callable[[BaseException], None]) -> None:
+        execution = self.execution
         self._undo.close()
         try:
             failure = self._record_end(error)
             if failure is not None:
-                self._fail(result, failure)
+                fail(failure)
             if not execution.draining and not isinstance(failure, LogError):
                 try:
                     execution.log.fold()

@@ -12,6 +12,7 @@ from jupyter_durable import client, spending
 from jupyter_durable.engine.budget import parse_budget
 from jupyter_durable.engine.stats import StepRow
 from jupyter_durable.errors import DurableError, LogUnusable, UsageError
+from jupyter_durable.kernel.branch_words import diff, fork, made, samples, switch
 from jupyter_durable.kernel.cell import as_sentence
 from jupyter_durable.kernel.display import Shown, code_marked, duration, table
 from jupyter_durable.kernel.header import flags_help, nearest
@@ -161,6 +162,7 @@ def _history(console: Console, rest: str) -> Shown:
     ]
     count = len(branch.executions)
     title = f"{branch.first.name} · {branch.name} · {len(steps)} steps · {count} execution{'' if count == 1 else 's'}"
+    title += made(branch, client.views_of(log, run)[run])
     return table(["number", "step", "inside", "status", "attempts", "said"], rows, title)
 
 
@@ -331,6 +333,14 @@ WORDS: dict[str, Word] = {
     "settle": Word(
         "settle [RUN] STEP rerun|fail|salvage|value EXPRESSION", "what happened to a step that is in doubt", _settle
     ),
+    "fork": Word(
+        "fork [RUN] --at STEP [--branch BRANCH] [--set NAME=EXPRESSION]",
+        "a new branch: what is before the step is kept, the rest is executed anew when the cell runs",
+        fork,
+    ),
+    "switch": Word("switch [RUN] BRANCH", "which branch the cell takes up next", switch),
+    "diff": Word("diff [RUN] [A B]", "two branches side by side; without names the newest and its origin", diff),
+    "samples": Word("samples [RUN]", "the samples that `%%durable NAME --sample K` has made", samples),
     "waiting": Word("waiting [RUN]", "what runs wait for, and how to answer", waiting),
     "approve": Word("approve [NUMBER] ANSWER", "answer what a run asks: yes, no, or one of its choices", approve),
     "signal": Word("signal [RUN/]NAME [VALUE]", "send a signal to a run; the value is JSON or text", signal),

@@ -17,6 +17,8 @@ POST   sql                                       body `SqlQuestion`             
 GET    export                                    run=RUN                                         NDJSON of events
 POST   decide                                    body `DecideQuestion`                           `Done`
 POST   settle                                    body `SettleQuestion`                           `Done`
+POST   fork                                      body `ForkQuestion`                             `Done`
+POST   switch                                    body `SwitchQuestion`                           `Done`
 GET    waiting                                                                                   `Waits`
 POST   answer                                    body `AnswerQuestion`                           `Done`
 POST   signal                                    body `SignalQuestion`                           `Done`

@@ -8,9 +8,9 @@ from typing import Any
 
 from jupyter_durable import client
 from jupyter_durable.errors import UsageError
-from jupyter_durable.server.logs import LogView, branches_of, newest_of, records_of
+from jupyter_durable.server.logs import LogView, branch_of, branches_of, newest_of, records_of
 from jupyter_durable.server.place import NotHere
-from jupyter_durable.server.shapes import DecideQuestion, Done, SettleQuestion
+from jupyter_durable.server.shapes import DecideQuestion, Done, ForkQuestion, SettleQuestion, SwitchQuestion
 
 _DECIDED = {
     "all": "Finished steps keep their recorded results.",
@@ -35,6 +35,49 @@ def decide(view: LogView, question: DecideQuestion, by: str) -> Done:
         branch_name=branch.name,
         by=by,
         message=f"{_DECIDED[question.reuse].rstrip('.')}{about}. Run the cell again to go on.",
+    )
+
+
+def fork(view: LogView, question: ForkQuestion, by: str) -> Done:
+    """Answer to POST fork.
+
+    Raises:
+        BranchBusy: the branch is running right now.
+        UsageError: there is no such step, or the cell reads no such variable.
+    """
+    branches = branches_of(records_of(view.look(), question.run))
+    if question.branch:
+        branch_of(branches, question.branch)
+    made = client.fork(view.log, question.run, question.step, branch=question.branch, values=question.set, by=by)
+    fork, origin = made.first.fork, made.first.origin
+    assert fork is not None
+    assert origin is not None
+    before = next((each.name for each in branches if each.branch == origin.branch), origin.branch)
+    return Done(
+        log=view.name,
+        run=question.run,
+        branch=made.branch,
+        branch_name=made.name,
+        by=by,
+        message=f"{made.name} begins anew at {fork.name} (step {fork.at} of {before}). Run the cell to go on with it.",
+    )
+
+
+def switch(view: LogView, question: SwitchQuestion, by: str) -> Done:
+    """Answer to POST switch.
+
+    Raises:
+        BranchBusy: the branch is running right now.
+    """
+    branch_of(branches_of(records_of(view.look(), question.run)), question.branch)
+    branch = client.switch(view.log, question.run, question.branch, by=by)
+    return Done(
+        log=view.name,
+        run=question.run,
+        branch=branch.branch,
+        branch_name=branch.name,
+        by=by,
+        message=f"The cell takes up {branch.name} when it runs next.",
     )
 
 

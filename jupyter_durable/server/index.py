@@ -14,6 +14,7 @@ from itertools import islice
 import msgspec
 
 from jupyter_durable import clock
+from jupyter_durable.comparing import NO_DIGEST, digest
 from jupyter_durable.errors import LogError, LogTooNew, LogUntrusted
 from jupyter_durable.event_data import ExecutionHeader, Head, Notice, RequestInfo
 from jupyter_durable.events import (
@@ -44,7 +45,7 @@ from jupyter_durable.log.line import decode_event
 from jupyter_durable.log.listing import Entry as Listed
 from jupyter_durable.log.local import LocalLog
 from jupyter_durable.log.reader import JournalReader
-from jupyter_durable.server.thin import NO_DIGEST, digest, slim, slim_adopted
+from jupyter_durable.server.thin import slim, slim_adopted
 from jupyter_durable.server.tracks import Segment, Sum, Track, raw_state
 
 _SOME = 2000
@@ -205,7 +206,7 @@ class BranchIndex:
             track = self._track(history.by_seq[seq], seq, event.at)
             track.began = track.ended = event.at
             track.seconds = -1.0
-            track.value = digest(event.data.payload)
+            track.value = digest(event.data.payload, event.kind)
             if event.data.usage is not None:
                 track.provider, track.model = event.data.usage.provider, event.data.usage.model
             return
@@ -271,7 +272,7 @@ class BranchIndex:
         if isinstance(event, _ENDS):
             track.ended, track.seconds = event.at, max(0.0, event.at - track.began)
             if isinstance(event, StepCompleted):
-                track.value = digest(event.data)
+                track.value = digest(event.data, entry.kind)
                 self.spent.unknown += entry.kind == "model" and not track.told
         elif isinstance(event, AttemptFailed):
             track.began = event.at + event.data.retry_in
@@ -282,7 +283,7 @@ class BranchIndex:
             self.spent.add(event.data)
         elif isinstance(event, StepSettled):
             track.ended = event.at
-            track.value = digest(event.data.payload)
+            track.value = digest(event.data.payload, entry.kind)
         self._enter(track, seq, tells=not isinstance(event, StepBeat | Progressed))
 
     def _leave(self, track: Track) -> None:

@@ -11,6 +11,7 @@ from msgspec import structs
 
 from jupyter_durable.branches import BranchView
 from jupyter_durable.branches import Execution as Seen
+from jupyter_durable.comparing import text_of
 from jupyter_durable.event_data import ErrorInfo
 from jupyter_durable.log import renames
 from jupyter_durable.log.base import ExecutionRecord
@@ -22,15 +23,19 @@ from jupyter_durable.server.shapes import (
     BranchItem,
     ExecutionItem,
     Failure,
+    ForkItem,
     OriginItem,
     RunDetail,
     RunItem,
     Runs,
     RunStatus,
+    SampleItem,
 )
 from jupyter_durable.server.waiting import waiting
 
 _MESSAGE = 1000
+_SET = 200
+"""Characters of a value that was set for a branch."""
 _LARGEST = 64 << 20
 """A notebook file of more bytes is not searched for the ids of its cells."""
 
@@ -195,8 +200,26 @@ def branch_item(branch: BranchView, branches: list[BranchView], records: list[Ex
         origin=None
         if origin is None
         else OriginItem(branch=origin.branch, name=names.get(origin.branch, origin.branch), seq=origin.seq),
+        fork=_fork(branch),
+        set={name: text_of(payload, _SET) for name, payload in branch.first.set.items()},
+        sample=_sample(branch),
         source=branch.newest.header.source,
     )
+
+
+def _fork(branch: BranchView) -> ForkItem | None:
+    fork = branch.first.fork
+    if fork is None:
+        return None
+    return ForkItem(number=fork.at, label=fork.name if fork.n == 0 else f"{fork.name}#{fork.n}", by=fork.by)
+
+
+def _sample(branch: BranchView) -> SampleItem | None:
+    sample, outcome = branch.first.sample, branch.newest.outcome
+    if sample is None:
+        return None
+    value = "" if outcome is None else outcome.shown
+    return SampleItem(number=sample.number, of=sample.of, first=sample.first, value=value)
 
 
 def _execution(record: ExecutionRecord, view: LogView) -> ExecutionItem:

@@ -23,6 +23,7 @@ from jupyter_durable.server.shapes import (
     DecideQuestion,
     Diff,
     Done,
+    ForkQuestion,
     Page,
     RunDetail,
     Runs,
@@ -32,6 +33,7 @@ from jupyter_durable.server.shapes import (
     SqlAnswer,
     SqlQuestion,
     StepDetail,
+    SwitchQuestion,
     Waits,
 )
 from jupyter_durable.server.watching import SCHEMA_ID
@@ -164,6 +166,14 @@ def _settle(asked: Question) -> Done:
     return deciding.settle(asked.view, question, asked.person)
 
 
+def _fork(asked: Question) -> Done:
+    return deciding.fork(asked.view, asked.read(ForkQuestion), asked.person)
+
+
+def _switch(asked: Question) -> Done:
+    return deciding.switch(asked.view, asked.read(SwitchQuestion), asked.person)
+
+
 def _waiting(asked: Question) -> Waits:
     place = asked.place
     return answering.waits(asked.logs.find(place), str(place.log))
@@ -245,6 +255,8 @@ ROUTES: tuple[Route, ...] = (
     Route("GET", "export", None, "Every event of a run, one a line (NDJSON).", None, None, (_NOTEBOOK, _RUN)),
     Route("POST", "decide", _decide, "Say what becomes of finished steps.", Done, DecideQuestion, (_NOTEBOOK,)),
     Route("POST", "settle", _settle, "Say what happened to a step in doubt.", Done, SettleQuestion, (_NOTEBOOK,)),
+    Route("POST", "fork", _fork, "Make a branch that begins anew at a step.", Done, ForkQuestion, (_NOTEBOOK,)),
+    Route("POST", "switch", _switch, "Choose which branch is taken up next.", Done, SwitchQuestion, (_NOTEBOOK,)),
     Route("GET", "waiting", _waiting, "What runs wait for.", Waits, None, (_NOTEBOOK,)),
     Route("POST", "answer", _answer, "Answer what a run asks.", Done, AnswerQuestion, (_NOTEBOOK,)),
     Route("POST", "signal", _signal, "Send a signal to a run.", Done, SignalQuestion, (_NOTEBOOK,)),

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from hashlib import blake2b
-
 import msgspec
 
 from jupyter_durable.event_data import Beat, ErrorInfo, Payload
@@ -18,19 +16,7 @@ from jupyter_durable.events import (
     StepSettled,
 )
 
-NO_DIGEST = b""
-"""Where there is no value."""
-
 _MESSAGE = 300
-
-
-def digest(payload: Payload | None) -> bytes:
-    """What tells stored values apart: equal values have equal texts, or equal blobs."""
-    if payload is None:
-        return NO_DIGEST
-    if isinstance(payload.data, msgspec.Raw):
-        return blake2b(bytes(payload.data), digest_size=12).digest()
-    return (payload.blob or "").encode()
 
 
 def slim(event: AnyEvent) -> AnyEvent:

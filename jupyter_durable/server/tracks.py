@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import msgspec
 
+from jupyter_durable.comparing import NO_DIGEST
 from jupyter_durable.event_data import Head, Usage
 from jupyter_durable.history import Entry
 from jupyter_durable.log.listing import Entry as Listed
 from jupyter_durable.log.reader import Places, Position
-from jupyter_durable.server.thin import NO_DIGEST
 
 
 class Track(msgspec.Struct, eq=False, gc=False):

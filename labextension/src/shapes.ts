@@ -80,6 +80,18 @@ export interface ISettleQuestion {
   branch: string;
 }
 
+export interface IForkQuestion {
+  run: string;
+  step: number;
+  branch: string;
+  set: Record<string, unknown>;
+}
+
+export interface ISwitchQuestion {
+  run: string;
+  branch: string;
+}
+
 export interface IDone {
   format: number;
   log: string;
@@ -339,6 +351,19 @@ export interface IOriginItem {
   seq: number;
 }
 
+export interface IForkItem {
+  number: number;
+  label: string;
+  by: string;
+}
+
+export interface ISampleItem {
+  number: number;
+  of: number;
+  first: string;
+  value: string;
+}
+
 export interface IBranchItem {
   branch: string;
   name: string;
@@ -348,6 +373,9 @@ export interface IBranchItem {
   ended: number | null;
   head: number;
   origin: IOriginItem | null;
+  fork: IForkItem | null;
+  set: Record<string, string>;
+  sample: ISampleItem | null;
   source: string;
 }
 

@@ -17,9 +17,11 @@ from jupyter_durable.server.shapes.asking import (
     Diff,
     DiffRow,
     Done,
+    ForkQuestion,
     SettleQuestion,
     SqlAnswer,
     SqlQuestion,
+    SwitchQuestion,
 )
 from jupyter_durable.server.shapes.base import (
     FORMAT,
@@ -52,11 +54,13 @@ from jupyter_durable.server.shapes.runs import (
     About,
     BranchItem,
     ExecutionItem,
+    ForkItem,
     Hint,
     OriginItem,
     RunDetail,
     RunItem,
     Runs,
+    SampleItem,
     Waiting,
     WaitingStep,
 )
@@ -69,7 +73,9 @@ ANSWERS: tuple[type[Shape], ...] = (
 )  # fmt: skip
 """What is answered; `Hint` comes by the event bus."""
 
-QUESTIONS: tuple[type[Shape], ...] = (SqlQuestion, DecideQuestion, SettleQuestion, AnswerQuestion, SignalQuestion)
+QUESTIONS: tuple[type[Shape], ...] = (
+    SqlQuestion, DecideQuestion, SettleQuestion, ForkQuestion, SwitchQuestion, AnswerQuestion, SignalQuestion,
+)  # fmt: skip
 """What is sent."""
 
 __all__ = [
@@ -93,6 +99,8 @@ __all__ = [
     "ErrorView",
     "ExecutionItem",
     "Failure",
+    "ForkItem",
+    "ForkQuestion",
     "Hint",
     "Message",
     "ModelCall",
@@ -108,6 +116,7 @@ __all__ = [
     "RunItem",
     "RunStatus",
     "Runs",
+    "SampleItem",
     "SettleQuestion",
     "Settled",
     "Shape",
@@ -117,6 +126,7 @@ __all__ = [
     "StepDetail",
     "StepRow",
     "StepStatus",
+    "SwitchQuestion",
     "TableView",
     "Totals",
     "UsageItem",

@@ -130,8 +130,30 @@ class SettleQuestion(Shape, frozen=True, kw_only=True):
     """Name or id of the branch; empty: the newest."""
 
 
+class ForkQuestion(Shape, frozen=True, kw_only=True):
+    """Body of POST fork: a new branch that begins anew at a step."""
+
+    run: str
+    """Its id."""
+    step: int
+    """Its number: it and what follows is executed, what is before it is kept."""
+    branch: str = ""
+    """Name or id of the branch that it is a step of; empty: the newest."""
+    set: dict[str, Any] = msgspec.field(default_factory=dict)
+    """Notebook variables that the cell reads -> the values (JSON) that they have on the new branch."""
+
+
+class SwitchQuestion(Shape, frozen=True, kw_only=True):
+    """Body of POST switch: which branch the cell takes up next."""
+
+    run: str
+    """Its id."""
+    branch: str
+    """Name or id."""
+
+
 class Done(Shape, frozen=True, kw_only=True):
-    """Answer to POST decide, settle, answer and signal."""
+    """Answer to POST decide, settle, fork, switch, answer and signal."""
 
     format: int = FORMAT
     log: str

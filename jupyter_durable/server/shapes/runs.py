@@ -121,6 +121,26 @@ class OriginItem(Shape, frozen=True, kw_only=True):
     """Last event of that branch that was visible."""
 
 
+class ForkItem(Shape, frozen=True, kw_only=True):
+    """Where a person has made a branch begin anew."""
+
+    number: int
+    """Of the step, in the branch of origin."""
+    label: str
+    by: str
+
+
+class SampleItem(Shape, frozen=True, kw_only=True):
+    """Which of the independent samples of a cell a branch is."""
+
+    number: int
+    of: int
+    first: str
+    """Id of the branch that is the first sample of the same set."""
+    value: str
+    """The cell's last expression as text; empty where there is none (yet)."""
+
+
 class BranchItem(Shape, frozen=True, kw_only=True):
     """One branch."""
 
@@ -137,6 +157,11 @@ class BranchItem(Shape, frozen=True, kw_only=True):
     head: int
     """Seq of its last event."""
     origin: OriginItem | None
+    fork: ForkItem | None
+    """Where it was forked; ``null`` if it was not."""
+    set: dict[str, str]
+    """Notebook variables that have another value on this branch -> that value as text."""
+    sample: SampleItem | None
     source: str
     """The cell as it was, secrets redacted."""
 
