@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import logging
 import threading
+from collections import deque
 from collections.abc import Callable
 from typing import Any
 from weakref import WeakSet
@@ -41,8 +42,11 @@ class Watch:
         self._watcher = Watcher(desk.logs, lambda _: None)
         self._lock = threading.Lock()
         self._listeners: WeakSet[Listener] = WeakSet()
+        self._gone: deque[Listener] = deque()
+        """Who wants no more hints, and is still among the listeners."""
         self._thread: threading.Thread | None = None
-        self._over = threading.Event()
+        self._again = threading.Event()
+        """Somebody has gone: look whether anybody is left."""
 
     def add(self, listener: Listener) -> None:
         """Tell this one, until it is gone or removed."""
@@ -50,11 +54,18 @@ class Watch:
             self._listeners.add(listener)
 
     def remove(self, listener: Listener) -> None:
-        """Do not tell this one any more; after the last one the thread ends."""
-        with self._lock:
-            self._listeners.discard(listener)
-            if not self._listeners:
-                self._over.set()
+        """Do not tell this one any more; after the last one the thread ends.
+
+        Without the lock: the garbage collector closes panels, in whatever thread it runs, also in one that holds it.
+        """
+        self._gone.append(listener)
+        self._again.set()
+
+    def _left(self) -> list[Listener]:
+        """Who is left; under the lock."""
+        while self._gone:
+            self._listeners.discard(self._gone.popleft())
+        return list(self._listeners)
 
     @property
     def thread(self) -> threading.Thread | None:
@@ -65,8 +76,7 @@ class Watch:
     def wake(self) -> None:
         """Somebody asks: watch from now on."""
         with self._lock:
-            if self._listeners and (self._thread is None or not self._thread.is_alive()):
-                self._over.clear()
+            if self._left() and (self._thread is None or not self._thread.is_alive()):
                 self._thread = threading.Thread(target=self._run, name="jupyter_durable panel", daemon=True)
                 self._thread.start()
 
@@ -75,10 +85,11 @@ class Watch:
 
         while True:
             with self._lock:
-                listeners = list(self._listeners)
+                self._again.clear()
+                listeners = self._left()
                 lately = clock.monotonic() - WATCHED
                 # What is told of itself looks at a log too; only a page that asks counts.
-                wanted = self._desk.asked >= lately and not self._over.is_set()
+                wanted = self._desk.asked >= lately
                 views = self._desk.logs.asked_since(lately) if wanted else []
                 if not listeners or not (views or (wanted and self._desk.logs.expected_since(lately))):
                     self._thread = None  # under the lock: a question that comes now starts another
@@ -90,7 +101,7 @@ class Watch:
                     for listener in listeners:
                         self._tell(listener, hint)
             del listeners  # a panel that nobody holds any more can go
-            self._over.wait(max(self._interval, _SHARE * (clock.monotonic() - began)))
+            self._again.wait(max(self._interval, _SHARE * (clock.monotonic() - began)))
 
     def _tell(self, listener: Listener, hint: Any) -> None:
         try:

@@ -144,18 +144,19 @@ def test_steps_are_told_while_the_main_thread_is_busy(shown: Show, run: str):
     sent = shown()
     steps = ("runs", run, "branches", "main", "steps")
     page = sent.ask(*steps)[1]
-    told = threading.Event()
 
     with durable.run("doubling", fresh=True):
+        first = sent.hint("running")  # this thread runs the step's cell; it takes no message
         double(3)
-        message = sent.hint("running")  # this thread runs the step's cell; it takes no message
-        told.set()
+        message = first
+        while not json.loads(message["fresh"][2]["answer"])["rows"]:
+            message = sent.hint("running")
 
     runs, detail, fresh = message["fresh"]
     assert json.loads(runs["answer"])["runs"][0]["status"] == "running"
     assert json.loads(detail["answer"])["run"]["run"] == run
     assert json.loads(fresh["answer"])["rows"][0]["name"] == "double"
-    assert fresh["parameters"]["after"] == -1  # a new branch, of which the page knows nothing
+    assert first["fresh"][2]["parameters"]["after"] == -1  # a new branch, of which the page knows nothing
     ended = sent.hint("completed")["fresh"][2]
     assert ended["parameters"]["after"] > -1
     assert json.loads(ended["answer"])["next"] > page["next"] - page["next"]
@@ -170,6 +171,20 @@ def test_the_first_run_of_a_folder_is_told_too(shown: Show, notebook: Path):
         message = sent.hint("running")
 
     assert message["hint"]["log"] == str(notebook.parent / ".durable")
+
+
+def test_a_panel_that_is_collected_while_the_watch_is_locked_stops_nobody(shown: Show, run: str):
+    sent = shown()
+    sent.ask("runs")
+    watch = module.watch()
+
+    with watch._lock:  # where the garbage collector may run, and close a panel
+        sent.panel.close()
+
+    thread = watch.thread
+    if thread is not None:
+        thread.join(10)
+        assert not thread.is_alive()
 
 
 def test_a_closed_panel_is_told_nothing_and_its_thread_ends(shown: Show, run: str):
