@@ -212,7 +212,7 @@ def test_a_question_of_a_killed_kernel_is_answered_and_resume_asks_nothing_more(
     asked = item(lab, "mails: Send these mails?")
     asked.get_by_text("Its cell waits in a kernel").wait_for()
     jupyter.kill_kernel("asks.ipynb")
-    page.locator(".Toastify__toast", has_text="The kernel died").wait_for()
+    page.locator(".Toastify__toast", has_text="The kernel of").wait_for()
 
     asked.get_by_role("button", name="Yes").click()
     asked.get_by_text("Answered by").wait_for()
