@@ -129,8 +129,6 @@ def answer(
     if wait.info.until is not None and clock.now() > wait.info.until:
         raise UsageError(f"`{wait.title}` has lapsed: it was to be answered until {moment(wait.info.until)}.")
     answers.check(value, wait.info.schema)
-    if wait.kind == "approval" and isinstance(wait.info.schema, msgspec.UnsetType):
-        answers.check(value, answers.schema_of_choices(wait.info.choices))
     # The request's id is that of the signal: of two people who answer at once, one is too late.
     signal = Signal(
         id=wait.info.request, run=wait.run, branch=wait.branch, name=wait.name, request=wait.info.request,

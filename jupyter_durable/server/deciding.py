@@ -9,7 +9,6 @@ from typing import Any
 from jupyter_durable import client
 from jupyter_durable.errors import UsageError
 from jupyter_durable.server.logs import LogView, branch_of, branches_of, newest_of, records_of
-from jupyter_durable.server.place import NotHere
 from jupyter_durable.server.shapes import DecideQuestion, Done, ForkQuestion, SettleQuestion, SwitchQuestion
 
 _DECIDED = {
@@ -90,12 +89,7 @@ def settle(view: LogView, question: SettleQuestion, by: str) -> Done:
     """
     records = records_of(view.look(), question.run)
     branches = branches_of(records)
-    branch = newest_of(branches, records)
-    if question.branch:
-        found = next((b for b in branches if question.branch in {b.branch, b.name}), None)
-        if found is None:
-            raise NotHere("The run has no such branch.")
-        branch = found
+    branch = branch_of(branches, question.branch) if question.branch else newest_of(branches, records)
     value = question.value if question.json is None else exact(question.json)
     step = client.settle(view.log, question.run, question.step, question.choice, value, by, branch.branch)
     then = "will be executed again" if question.choice == "rerun" else f"counts as {step.status.replace('_', ' ')}"
