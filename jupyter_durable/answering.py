@@ -13,9 +13,10 @@ import msgspec
 
 from jupyter_durable import answers, clock
 from jupyter_durable.client import find_branch, find_run, views_of, who
+from jupyter_durable.entries import Entry
 from jupyter_durable.errors import UsageError
 from jupyter_durable.event_data import Signal, WaitInfo
-from jupyter_durable.history import Entry, History
+from jupyter_durable.history import History
 from jupyter_durable.log.base import EventLog
 
 

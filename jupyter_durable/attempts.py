@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from jupyter_durable import errors
 from jupyter_durable.call import Call, Place, Stop
-from jupyter_durable.history import Entry, History
+from jupyter_durable.entries import Entry
+from jupyter_durable.history import History
 
 OF_FAILED_ATTEMPT = "asked anew: the attempt of its step had failed"
 """Why a model call is executed although it has an answer."""

@@ -8,8 +8,8 @@ from typing import Literal
 import msgspec
 
 from jupyter_durable import errors
+from jupyter_durable.entries import Entry
 from jupyter_durable.event_data import RequestInfo
-from jupyter_durable.history import Entry
 from jupyter_durable.keys import Key, inner_scope, make_key
 
 Reuse = Literal["ask", "all", "pure", "none"]

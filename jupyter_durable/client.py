@@ -21,9 +21,10 @@ from jupyter_durable.branches import Execution as Seen
 from jupyter_durable.comparisons import diff, diff_frame
 from jupyter_durable.engine.forking import fork, switch
 from jupyter_durable.engine.opening import new_execution_id
+from jupyter_durable.entries import Entry
 from jupyter_durable.event_data import Decision, Outcome, Payload, Settlement
 from jupyter_durable.events import AnyEvent, Decided, ExecutionEnded, StepSettled
-from jupyter_durable.history import Entry, History
+from jupyter_durable.history import History
 from jupyter_durable.log import open_log
 from jupyter_durable.log.base import EventLog, ExecutionRecord
 from jupyter_durable.person import who

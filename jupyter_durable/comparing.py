@@ -11,8 +11,8 @@ import msgspec
 
 from jupyter_durable import errors
 from jupyter_durable.branches import BranchView
+from jupyter_durable.entries import Entry
 from jupyter_durable.event_data import Payload
-from jupyter_durable.history import Entry
 from jupyter_durable.spoken import said
 
 Verdict = Literal["equal", "value", "status", "arguments", "only_a", "only_b"]

@@ -19,8 +19,9 @@ from jupyter_durable.comparing import Verdict, digest, origin_of, pair, text_of
 from jupyter_durable.engine import payloads
 from jupyter_durable.engine.setting import shown
 from jupyter_durable.engine.tally import Tally, money, tokens_text
+from jupyter_durable.entries import Entry
 from jupyter_durable.event_data import Payload
-from jupyter_durable.history import Entry, History
+from jupyter_durable.history import History
 from jupyter_durable.log.base import EventLog
 
 if TYPE_CHECKING:

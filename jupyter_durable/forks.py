@@ -7,7 +7,8 @@ again, and what lies before it in there is kept, too.
 from __future__ import annotations
 
 from jupyter_durable.call import Call, Policy
-from jupyter_durable.history import Entry, History
+from jupyter_durable.entries import Entry
+from jupyter_durable.history import History
 from jupyter_durable.keys import Key, inner_scope
 
 

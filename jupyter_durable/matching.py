@@ -8,7 +8,8 @@ never exchanged. Every entry is handed out at most once in an execution.
 from __future__ import annotations
 
 from jupyter_durable.call import Call, Place
-from jupyter_durable.history import Entry, History
+from jupyter_durable.entries import Entry
+from jupyter_durable.history import History
 from jupyter_durable.keys import Key, stem
 
 

@@ -40,8 +40,9 @@ from jupyter_durable.call import (
     Stop,
     Verdict,
 )
+from jupyter_durable.entries import Entry
 from jupyter_durable.forks import Beginning
-from jupyter_durable.history import Entry, History
+from jupyter_durable.history import History
 from jupyter_durable.matching import Matcher
 from jupyter_durable.reusing import keeps, needs_nobody
 from jupyter_durable.sentences import listed, state_of

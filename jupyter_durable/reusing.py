@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from jupyter_durable.call import HELPERS, WAITS, Call, Reuse
-from jupyter_durable.history import Entry
+from jupyter_durable.entries import Entry
 
 
 def keeps(entry: Entry, call: Call, reuse: Reuse, changed: bool) -> bool | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from jupyter_durable.history import Entry
+from jupyter_durable.entries import Entry
 
 
 def listed(entries: list[Entry]) -> str:

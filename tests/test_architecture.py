@@ -26,6 +26,7 @@ FLOORS: list[set[str]] = [
         "evidence",
         "retry",
         "keys",
+        "entries",
         "history",
         "call",
         "matching",
@@ -56,7 +57,7 @@ FLOORS: list[set[str]] = [
         "diagnose",
     },
     # 4: model and tool calls become steps
-    {"capture", "integrations", "waiting", "working", "api"},
+    {"capture", "integrations", "stepping", "waiting", "working", "api"},
     # 5: rooms that never import each other
     {"kernel", "server", "widget", "cli", "demo", "testing"},
 ]

@@ -7,6 +7,7 @@ import pytest
 
 from jupyter_durable.call import Call, Place, Policy
 from jupyter_durable.engine.tally import Tally
+from jupyter_durable.entries import Entry
 from jupyter_durable.event_data import AttemptInfo, Decision, ErrorInfo, Outcome, Payload, Unstored, Usage
 from jupyter_durable.events import (
     Decided,
@@ -20,7 +21,7 @@ from jupyter_durable.events import (
     StepNotStored,
     StepStarted,
 )
-from jupyter_durable.history import Entry, History
+from jupyter_durable.history import History
 from jupyter_durable.keys import Key, inner_scope
 from jupyter_durable.planning.edits import Sight, asked_before, edit_of
 from jupyter_durable.planning.rehearsal import Rehearsal, bought_anew, ordered

@@ -10,10 +10,10 @@ from jupyter_durable.capture.conversation import whole_body
 from jupyter_durable.capture.difference import sentence
 from jupyter_durable.capture.outgoing import canonical, url_of, without_secrets
 from jupyter_durable.capture.providers.base import Api, Ask
+from jupyter_durable.entries import Entry
 from jupyter_durable.errors import LogError
 from jupyter_durable.event_data import RequestInfo
 from jupyter_durable.events import StepAdopted, StepCompleted, StepFailed, StepStarted
-from jupyter_durable.history import Entry
 from jupyter_durable.log.base import EventLog
 
 

@@ -19,9 +19,9 @@ from jupyter_durable.capture.providers.base import Api, Ask
 from jupyter_durable.engine.budget import Budget, parse_budget
 from jupyter_durable.engine.execution import Execution
 from jupyter_durable.engine.tally import money
+from jupyter_durable.entries import Entry
 from jupyter_durable.errors import BudgetExceeded, DurableError, RunStopped
 from jupyter_durable.event_data import Usage
-from jupyter_durable.history import Entry
 
 ASSUMED_OUTPUT = 8_192
 """Output tokens that are held back for a request without a limit of its own; a model may write more."""

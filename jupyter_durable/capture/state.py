@@ -16,8 +16,8 @@ from jupyter_durable.capture.conversation import Conversations
 from jupyter_durable.capture.purse import Purse
 from jupyter_durable.engine.attempt import Attempt
 from jupyter_durable.engine.execution import Execution
+from jupyter_durable.entries import Entry
 from jupyter_durable.event_data import Notice
-from jupyter_durable.history import Entry
 
 if TYPE_CHECKING:
     from jupyter_durable.capture.recording import Recording

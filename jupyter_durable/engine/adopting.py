@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from jupyter_durable import clock
 from jupyter_durable.engine import payloads
+from jupyter_durable.entries import Entry
 from jupyter_durable.event_data import Adopted
 from jupyter_durable.events import StepAdopted
-from jupyter_durable.history import Entry
 from jupyter_durable.keys import Key
 from jupyter_durable.log.base import EventLog
 

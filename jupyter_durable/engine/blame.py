@@ -7,7 +7,7 @@ from collections.abc import Callable
 import msgspec
 
 from jupyter_durable.call import Branch, Execute, Stop, Verdict
-from jupyter_durable.history import Entry
+from jupyter_durable.entries import Entry
 
 
 def with_difference(verdict: Verdict, differs: Callable[[Entry], str]) -> Verdict:

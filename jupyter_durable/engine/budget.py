@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from jupyter_durable.errors import BudgetExceeded, RunStopped, UsageError
 
 if TYPE_CHECKING:
-    from jupyter_durable.history import Entry  # `%load_ext` reads this file
+    from jupyter_durable.entries import Entry  # `%load_ext` reads this file
 
 COUNTED = ("step", "model", "tool")
 """Kinds of steps that a budget of steps counts; clocks and random numbers cost nothing."""

@@ -27,10 +27,10 @@ from jupyter_durable.engine.options import RunSpec
 from jupyter_durable.engine.stats import Stats
 from jupyter_durable.engine.tally import Savings
 from jupyter_durable.engine.turnstile import Turnstile
+from jupyter_durable.entries import Entry
 from jupyter_durable.event_data import ExecutionHeader, Notice, Outcome
 from jupyter_durable.events import ExecutionEnded, Noticed, Replayed, StepInterrupted, TimerFired
 from jupyter_durable.evidence import EvidenceBook
-from jupyter_durable.history import Entry
 from jupyter_durable.keys import Key, TimerKey
 from jupyter_durable.log.base import EventLog, Writer
 from jupyter_durable.replay import Replay

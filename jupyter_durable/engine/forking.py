@@ -21,10 +21,11 @@ from jupyter_durable.engine.inputs import Inputs
 from jupyter_durable.engine.opening import new_execution_id
 from jupyter_durable.engine.prospect import branch_of_number
 from jupyter_durable.engine.setting import encoded
+from jupyter_durable.entries import Entry
 from jupyter_durable.event_data import ExecutionHeader, Fork, Origin, Outcome, Payload
 from jupyter_durable.events import ExecutionEnded
 from jupyter_durable.evidence import EvidenceBook
-from jupyter_durable.history import Entry, History
+from jupyter_durable.history import History
 from jupyter_durable.log.base import EventLog, ExecutionRecord
 from jupyter_durable.person import who
 

@@ -13,9 +13,9 @@ from jupyter_durable.engine.blame import mark_failure
 from jupyter_durable.engine.cancelling import cancelled_again
 from jupyter_durable.engine.execution import Execution
 from jupyter_durable.engine.stats import Status, StepRow
+from jupyter_durable.entries import Entry
 from jupyter_durable.event_data import Payload
 from jupyter_durable.events import Noticed
-from jupyter_durable.history import Entry
 from jupyter_durable.values import restore_error
 
 

@@ -7,10 +7,10 @@ from typing import Any
 
 import msgspec
 
+from jupyter_durable.entries import Entry
 from jupyter_durable.errors import UnloadableValue, UnstorableValue
 from jupyter_durable.event_data import ErrorInfo, Payload
 from jupyter_durable.events import StepCompleted
-from jupyter_durable.history import Entry
 from jupyter_durable.log.base import EventLog, Writer
 from jupyter_durable.values import Encoded, decode, describe_error
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import msgspec
 
+from jupyter_durable.entries import Entry
 from jupyter_durable.event_data import Saved, Usage
-from jupyter_durable.history import Entry, History
+from jupyter_durable.history import History
 from jupyter_durable.keys import inner_scope, parent_scope
 
 

@@ -15,7 +15,7 @@ import asyncio
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from jupyter_durable.history import Entry
+from jupyter_durable.entries import Entry
 from jupyter_durable.keys import TimerKey
 
 CHECK_EVERY = 0.01

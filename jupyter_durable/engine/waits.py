@@ -22,10 +22,10 @@ from jupyter_durable.call import Call, Execute
 from jupyter_durable.engine import payloads
 from jupyter_durable.engine.blame import mark_failure
 from jupyter_durable.engine.stats import StepRow
+from jupyter_durable.entries import Entry
 from jupyter_durable.errors import NotAnswered, Parked
 from jupyter_durable.event_data import About, AttemptInfo, Payload, Receipt, Signal, WaitInfo
 from jupyter_durable.events import SignalReceived, StepCancelled, StepCompleted, StepFailed, WaitStarted
-from jupyter_durable.history import Entry
 from jupyter_durable.keys import Key
 
 if TYPE_CHECKING:

@@ -19,9 +19,10 @@ from jupyter_durable.branches import BranchView, changed_inputs, choose
 from jupyter_durable.engine.inputs import Inputs, changed_by_run
 from jupyter_durable.engine.options import RunSpec
 from jupyter_durable.engine.prospect import Prospect, branch_of_number, look, policy_after, refuse_stalled
+from jupyter_durable.entries import Entry
 from jupyter_durable.event_data import ExecutionHeader, RequestInfo
 from jupyter_durable.events import ExecutionStarted, StepCompleted, StepFailed, StepStarted
-from jupyter_durable.history import Entry, History
+from jupyter_durable.history import History
 from jupyter_durable.log.base import EventLog
 from jupyter_durable.planning.edits import Edit, asked_before, edit_of
 from jupyter_durable.planning.rehearsal import Rehearsal, bought_anew

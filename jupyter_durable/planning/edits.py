@@ -12,7 +12,7 @@ from difflib import SequenceMatcher
 
 import msgspec
 
-from jupyter_durable.history import Entry
+from jupyter_durable.entries import Entry
 from jupyter_durable.source import Statement
 
 

@@ -13,7 +13,8 @@ from jupyter_durable import errors
 from jupyter_durable.attempts import OF_FAILED_ATTEMPT
 from jupyter_durable.call import Adopt, Branch, Call, Execute, Place, Policy, Recorded, Stop, Verdict
 from jupyter_durable.engine.tally import Savings, Tally
-from jupyter_durable.history import Entry, History
+from jupyter_durable.entries import Entry
+from jupyter_durable.history import History
 from jupyter_durable.keys import Key, inner_scope, inside, parent_scope
 from jupyter_durable.planning.words import Fate, PlannedStep
 from jupyter_durable.replay import Replay

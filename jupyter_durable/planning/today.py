@@ -8,8 +8,8 @@ from typing import Any
 
 from jupyter_durable.call import Call, Place
 from jupyter_durable.engine.steps import StepSpec
+from jupyter_durable.entries import Entry
 from jupyter_durable.evidence import EvidenceBook
-from jupyter_durable.history import Entry
 from jupyter_durable.planning.edits import Sight
 
 CHANGED = "changed"

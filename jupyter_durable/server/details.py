@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 
 from jupyter_durable.capture.answers import Recorded, from_value
+from jupyter_durable.entries import Entry
 from jupyter_durable.event_data import OutputItem, Payload, RequestInfo, WaitInfo
 from jupyter_durable.events import (
     AnyEvent,
@@ -19,7 +20,6 @@ from jupyter_durable.events import (
     StepSettled,
     StepStarted,
 )
-from jupyter_durable.history import Entry
 from jupyter_durable.log.listing import Listing
 from jupyter_durable.server import inert, messages, replies
 from jupyter_durable.server.attempts import attempts, error_view, plain_text

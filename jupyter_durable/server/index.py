@@ -15,6 +15,7 @@ import msgspec
 
 from jupyter_durable import clock
 from jupyter_durable.comparing import NO_DIGEST, digest
+from jupyter_durable.entries import Entry
 from jupyter_durable.errors import LogError, LogTooNew, LogUntrusted
 from jupyter_durable.event_data import ExecutionHeader, Head, Notice, RequestInfo
 from jupyter_durable.events import (
@@ -38,7 +39,7 @@ from jupyter_durable.events import (
     StepStarted,
     WaitStarted,
 )
-from jupyter_durable.history import Entry, History
+from jupyter_durable.history import History
 from jupyter_durable.keys import Key, inner_scope, parent_scope
 from jupyter_durable.log import folded
 from jupyter_durable.log.line import decode_event

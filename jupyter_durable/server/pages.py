@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from jupyter_durable.entries import Entry
 from jupyter_durable.event_data import Notice, Usage
-from jupyter_durable.history import Entry
 from jupyter_durable.server.index import BranchIndex
 from jupyter_durable.server.listing import run_status
 from jupyter_durable.server.logs import LogView, branch_of, branches_of, records_of

@@ -5,8 +5,8 @@ from __future__ import annotations
 import msgspec
 
 from jupyter_durable.comparing import NO_DIGEST
+from jupyter_durable.entries import Entry
 from jupyter_durable.event_data import Head, Usage
-from jupyter_durable.history import Entry
 from jupyter_durable.log.listing import Entry as Listed
 from jupyter_durable.log.reader import Places, Position
 
