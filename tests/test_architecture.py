@@ -50,6 +50,8 @@ FLOORS: list[set[str]] = [
         "person",
         "comparisons",
         "sampled",
+        "listings",
+        "settling",
         "client",
         "answering",
         "spending",

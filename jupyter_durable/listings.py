@@ -1,0 +1,185 @@
+"""Runs, branches and steps of a log as listings: what is there and how it stands. Reads; loads no value."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from jupyter_durable import errors
+from jupyter_durable.branches import BranchView, group
+from jupyter_durable.branches import Execution as Seen
+from jupyter_durable.entries import Entry
+from jupyter_durable.history import History
+from jupyter_durable.log.base import EventLog, ExecutionRecord
+
+RunStatus = Literal["running", "completed", "failed", "interrupted", "stopped", "parked"]
+"""``parked``: it waits for a signal or a timer, and its cell has ended. ``interrupted`` covers the stop button and the
+death of the kernel; ``stopped``: it needs a person."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunView:
+    """One run in a listing."""
+
+    run: str
+    name: str
+    status: RunStatus
+    branch: str
+    """Name of the newest branch."""
+    branches: int
+    executions: int
+    replayed: int | None
+    live: int | None
+    """Steps replayed and executed by the newest execution; ``None`` if it has no end (yet)."""
+    last: float
+    """When the newest execution began (seconds since 1970-01-01 UTC)."""
+    notebook: str
+    """Path of the notebook or script."""
+
+
+@dataclass(frozen=True, slots=True)
+class StepView:
+    """One step of a branch in a listing. Values stay in the log."""
+
+    number: int
+    scope: str
+    name: str
+    kind: str
+    status: str
+    """The same words as in the view ``steps``: ``completed``, ``failed``, ``in_doubt``, ``not_stored`` and so on."""
+    attempts: int
+    why: str
+    execution: str
+    error: str
+    notices: tuple[str, ...]
+    progress: str
+    """How far the body of a step that runs, or is in doubt, said that it is; empty if it did not."""
+    beat: float | None
+    """When such a body was heard of last (seconds since 1970-01-01 UTC)."""
+
+
+def views_of(log: EventLog, run: str | None = None) -> dict[str, list[BranchView]]:
+    """Branches of every run (or of one), oldest first."""
+    found: dict[str, list[ExecutionRecord]] = {}
+    for record in log.executions(run):
+        found.setdefault(record.header.run, []).append(record)
+    return {name: group(Seen(r.header, r.outcome, r.running) for r in records) for name, records in found.items()}
+
+
+def runs(log: EventLog) -> list[RunView]:
+    """All runs of a log, the one that ran last first."""
+    started = {record.header.execution: record.started for record in log.executions()}
+    listed = []
+    for run, branches in views_of(log).items():
+        newest = max(branches, key=lambda b: started[b.newest.header.execution])
+        header, outcome = newest.newest.header, newest.newest.outcome
+        listed.append(
+            RunView(
+                run=run,
+                name=header.name,
+                status=_status(newest),
+                branch=newest.name,
+                branches=len(branches),
+                executions=sum(len(b.executions) for b in branches),
+                replayed=outcome.replayed if outcome is not None else None,
+                live=outcome.live if outcome is not None else None,
+                last=started[header.execution],
+                notebook=header.path,
+            )
+        )
+    return sorted(listed, key=lambda view: -view.last)
+
+
+def _status(branch: BranchView) -> RunStatus:
+    newest = branch.newest
+    if newest.running:
+        return "running"
+    if newest.outcome is None:
+        return "interrupted"
+    status = newest.outcome.status
+    return "stopped" if status == "decided" else status
+
+
+def find_run(log: EventLog, text: str, notebook: str | None = None) -> str:
+    """Id of the run that is meant by a name, an id or the beginning of an id.
+
+    Args:
+        log: where to look.
+        text: what the user wrote; empty: the run that ran last.
+        notebook: durable id of the notebook whose runs come first if several have the name.
+
+    Raises:
+        UsageError: none, or more than one, is meant.
+    """
+    listed = runs(log)
+    if not text:
+        if not listed:
+            raise errors.UsageError("There is no run in this log yet.")
+        return listed[0].run
+    named = [view for view in listed if view.name == text]
+    if notebook is not None and len(named) > 1:
+        here = {r.header.run for r in log.executions() if r.header.notebook == notebook}
+        named = [view for view in named if view.run in here] or named
+    found = named or [view for view in listed if view.run.startswith(text)]
+    if len(found) == 1:
+        return found[0].run
+    if not found:
+        names = ", ".join(f"`{view.name}`" for view in listed[:10]) or "none yet"
+        names += f" and {len(listed) - 10} more" if len(listed) > 10 else ""
+        raise errors.UsageError(f"There is no run `{text}` in this log. Its runs: {names}.")
+    which = ", ".join(f"{view.run} ({view.notebook or 'no notebook'})" for view in found)
+    raise errors.UsageError(f"Several runs are called `{text}`: {which}. Name one by its id.")
+
+
+def find_branch(log: EventLog, run: str, name: str = "") -> BranchView:
+    """A branch of a run by its name; the newest one if the name is empty.
+
+    Raises:
+        UsageError: the run has no such branch.
+    """
+    branches = views_of(log, run).get(run, [])
+    if not branches:
+        raise errors.UsageError(f"There is no run with the id {run} in this log.")
+    if not name:
+        started = {record.header.execution: record.started for record in log.executions(run)}
+        return max(branches, key=lambda b: started[b.executions[-1].header.execution])
+    found = next((b for b in branches if name in (b.name, b.branch)), None)
+    if found is None:
+        raise errors.UsageError(f"The run has no branch `{name}`. Its branches: {', '.join(b.name for b in branches)}.")
+    return found
+
+
+def steps(log: EventLog, run: str, branch: str = "") -> list[StepView]:
+    """The steps of a branch in the order in which they began. Reads events; loads no value."""
+    view = find_branch(log, run, branch)
+    history = History(log.history(view.branch))
+    running = view.newest.header.execution if view.newest.running else ""
+    entries = sorted(history.entries.values(), key=lambda e: e.begun)
+    return [step_view(entry, running) for entry in entries]
+
+
+def step_view(entry: Entry, running: str) -> StepView:
+    """One entry in a listing; ``running`` is the execution that is alive, if one is."""
+    status: str = entry.state
+    if entry.adopted is not None:
+        status = "adopted"
+    elif entry.waits:
+        status = "waiting"
+    elif entry.state in ("open", "interrupted"):
+        status = "running" if entry.state == "open" and entry.execution == running else "in_doubt"
+    return StepView(
+        number=entry.begun,
+        scope=entry.key.scope,
+        name=entry.key.name if entry.key.n == 0 else f"{entry.key.name}#{entry.key.n}",
+        kind=entry.kind,
+        status=status,
+        attempts=entry.attempts + (0 if entry.state == "failed" else 1),
+        why=entry.why,
+        execution=entry.execution,
+        error=f"{entry.error.type}: {entry.error.message}"
+        if entry.error is not None and entry.state == "failed"
+        else "",
+        notices=tuple(notice.message for notice in entry.notices),
+        progress=str(entry.progress) if entry.progress is not None and status in ("running", "in_doubt") else "",
+        beat=entry.beat if entry.beat >= 0 and status in ("running", "in_doubt") else None,
+    )
