@@ -13,7 +13,7 @@ later, and whoever consumes its result. Twenty gathered chains and an edit in on
 
 from __future__ import annotations
 
-from jupyter_durable import errors
+from jupyter_durable import stops
 from jupyter_durable.attempts import (
     CANCELLED_BEFORE,
     LAPSED,
@@ -45,7 +45,6 @@ from jupyter_durable.forks import Beginning
 from jupyter_durable.history import History
 from jupyter_durable.matching import Matcher
 from jupyter_durable.reusing import keeps, needs_nobody
-from jupyter_durable.sentences import listed, state_of
 
 
 class Replay:
@@ -150,23 +149,10 @@ class Replay:
         if entry.state == "failed":
             later = [e for e in self.own.after(entry) if not e.pure and not self.match.is_served(e)]
             if later and self._reuse(entry.key.name) == "ask" and not entry.key.scope:
-                return Stop(
-                    errors.DecisionNeeded,
-                    f"{entry.label} failed and ended the cell, and would now be tried again. {listed(later)} finished "
-                    f"after it on another way through the cell, and may not be asked for this time. Say whether the "
-                    f"results stay valid: `%durable decide reuse` (go on, and use them where they are asked for) or "
-                    f"`%durable decide rerun` (go on, and execute them again).",
-                    (entry, *later),
-                )
+                return stops.failed_before(entry, later)
             return Execute(f"tried again: attempt {entry.attempts} failed", entry)
         if call.at_most_once and not settled:
-            return Stop(
-                errors.InDoubtError,
-                f"{entry.label} was begun and its end is not known (the process died or was stopped in it), and it is "
-                f"declared `at_most_once`. Say what happened: `%durable settle {entry.begun} rerun`, "
-                f"`%durable settle {entry.begun} value EXPRESSION`, or `%durable settle {entry.begun} fail`.",
-                (entry,),
-            )
+            return stops.in_doubt(entry)
         whys = {"open": "begun before, end not known", "cancelled": CANCELLED_BEFORE}
         why = whys.get(entry.state, "interrupted before its end")
         return Execute("a person said: run it again" if settled else why, entry)
@@ -197,22 +183,8 @@ class Replay:
             if not self.policy.causes:
                 reason = f"history has {first.label}{where}, the cell asks for {asked}: an outside input changed"
                 return Branch(reason, same_name)
-            return Stop(
-                errors.DecisionNeeded,
-                f"This cell has completed before. History has {first.label}{where} at this point; the cell now asks "
-                f"for {asked}.{self._likely()} Nothing was executed. `%%durable --from {first.begun}` goes on from "
-                f"here on a new branch; `%%durable --fresh` starts again.",
-                named,
-            )
-        return Stop(
-            errors.NondeterminismError,
-            f"Code and inputs are as recorded, and still the cell asks for something else{where}: recorded is "
-            f"{first.label[:-1]}, {state_of(first)}), asked is {asked}. Nothing was executed.{self._likely()} Put what "
-            f"may differ from run to run into a step, or use `durable.now()`, `durable.random()`, `durable.uuid()`. "
-            f"Then run the cell again; `--from {first.begun}` goes on from here on a new branch, `--fresh` starts "
-            f"again.",
-            named,
-        )
+            return stops.changed_outside(first, named, where, asked, self._likely())
+        return stops.nondeterminism(first, named, where, asked, self._likely())
 
     def _likely(self) -> str:
         said = []
@@ -226,8 +198,7 @@ class Replay:
         return f" Likely cause: {'; '.join(dict.fromkeys(said))}." if said else ""
 
     def _replay_only(self, call: Call, *, asks: bool = False) -> Stop:
-        said = f"`--replay-only` promises to execute nothing, and history has no result for {call.label}. "
-        return Stop(errors.ReplayOnlyError, f"{said}Run the cell without the flag to go on from here.", asks=asks)
+        return stops.replay_only(call.label, asks=asks)
 
     # The history of origin ---------------------------------------------------------------------------------------
 
@@ -355,29 +326,11 @@ class Replay:
             return self._replay_only(call, asks=True)
         alive = [e for e in at_stake if e.state == "open"] if self.policy.origin_runs else []
         if alive:
-            return Stop(
-                errors.BranchBusy,
-                f"{listed(alive)} is being executed right now by another kernel, on the branch that this one was made "
-                f"from. Nothing was executed here. Wait until that cell has ended, or stop it, and run this one again.",
-                tuple(alive),
-            )
+            return stops.running_elsewhere(alive)
         if at_stake and self._reuse(at_stake[0].key.name) != "ask" and not at_stake[0].finished:
             self.match.serve(source, at_stake[0])
             return self._live(call, "a person said: run it again")
-        doubt = [e for e in at_stake if not e.finished]
-        done = [e for e in at_stake if e.finished]
-        said = [f"The cell has changed: {self.differences[0]}." if self.differences else "The cell has changed."]
-        if done:
-            said.append(f"{listed(done)} finished before the change and may depend on what changed.")
-        if doubt:
-            said.append(f"{listed(doubt)} was begun before the change and its end is not known.")
-        said.append(
-            "Nothing of this was executed or reused. Say once what to do, and run the cell again: "
-            "`%durable decide reuse` (use the recorded results), `%durable decide rerun` (execute again; what is in "
-            "doubt too), `%%durable --fresh` (start a new branch with nothing reused), or put the old code back to "
-            "continue as it was."
-        )
-        return Stop(errors.DecisionNeeded, " ".join(said), tuple(at_stake))
+        return stops.decision_needed(at_stake, self.differences[0] if self.differences else "")
 
     def _live(self, call: Call, why: str, instead_of: Entry | None = None) -> Verdict:
         if self.policy.replay_only:
@@ -385,11 +338,7 @@ class Replay:
         return Execute(why, instead_of=instead_of)
 
     def _strict(self, call: Call, what: str) -> Stop:
-        return Stop(
-            errors.DecisionNeeded,
-            f"`--strict` makes any difference an error: {what}. Nothing was executed at {call.label}. Put the old code "
-            f"or inputs back, or run the cell without the flag to make a branch from here.",
-        )
+        return stops.strict(call.label, what)
 
     def differ(self, place: Place, what: str) -> None:
         """Note a difference; what happens in this place from now on comes after it."""

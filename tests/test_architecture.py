@@ -35,6 +35,7 @@ FLOORS: list[set[str]] = [
         "forks",
         "spoken",
         "comparing",
+        "stops",
         "replay",
         "branches",
         "notebooks",

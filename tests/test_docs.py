@@ -194,7 +194,7 @@ def test_every_flag_of_the_cell_is_documented():
 
 
 def test_every_option_of_step_is_documented():
-    source = ast.parse((ROOT / "jupyter_durable" / "api.py").read_text(encoding="utf-8"))
+    source = ast.parse((ROOT / "jupyter_durable" / "stepping.py").read_text(encoding="utf-8"))
     steps = [node for node in source.body if isinstance(node, ast.FunctionDef) and node.name == "step"]
     options = {argument.arg for argument in steps[-1].args.kwonlyargs}
     text = (ROOT / "docs" / "steps.md").read_text(encoding="utf-8")

@@ -85,7 +85,7 @@ class CaptureState:
         for recording in list(self._open.values()):
             if not recording.is_being_streamed:
                 continue  # its answer was on its way when the cell ended: nobody knows it, so it is in doubt
-            if recording.is_of_loop or not self.execution.threads:
+            if recording.is_of_loop or not self.execution.members.threads:
                 recording.left()
 
     def say_once(self, what: str, step: int, message: str) -> None:

@@ -141,7 +141,7 @@ class Attempt:
             if execution.stale:
                 self._refuse_stale()
             if self.entry is not None:
-                execution.mark_passed(self.entry)
+                execution.order.passed(self.entry)
             execution.stats.live += 1
             execution.say_saved()
         self.begun = monotonic()

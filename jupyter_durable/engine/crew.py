@@ -156,7 +156,7 @@ class Threads:
             # A context each, as tasks have: variables that one body sets are no business of the next thread.
             thread = threading.Thread(target=self._work_on, args=(copy_context(),), name="durable-map")
             if self._execution is not None:
-                self._execution.thread_started()
+                self._execution.members.thread_started()
             start_apart(thread)
 
     def wait(self) -> None:
@@ -178,7 +178,7 @@ class Threads:
                 context.copy().run(self._one, job)
         finally:
             if execution is not None:
-                execution.thread_ended()
+                execution.members.thread_ended()
             with self._lock:
                 self._left -= 1
             if not self._left:

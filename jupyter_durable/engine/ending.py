@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
+from jupyter_durable import clock
 from jupyter_durable.call import Stop
 from jupyter_durable.engine.blame import causes
 from jupyter_durable.errors import RunStopped
 from jupyter_durable.event_data import About, Notice, Outcome
+from jupyter_durable.events import StepInterrupted
 from jupyter_durable.replay import Replay
 from jupyter_durable.values import describe_error
 
@@ -58,6 +60,30 @@ def _parked(execution: Execution) -> Outcome:
         live=execution.stats.live,
         about=execution.parked.facts.get("about", ()),
     )
+
+
+def leave_nothing_running(execution: Execution) -> None:
+    """Cut what still runs when a cell ends: its steps are in doubt. What runs in threads goes on."""
+    try:
+        current = asyncio.current_task()
+    except RuntimeError:
+        current = None
+    cut = [attempt for attempt in execution.in_flight.values() if attempt.thread == execution.thread]
+    if cut and not execution.interrupted:
+        names = ", ".join(f"`{attempt.call.name}`" for attempt in cut[:5])
+        execution.stats.notices.append(
+            f"{len(cut)} step{'s' * (len(cut) > 1)} still ran when the cell ended and "
+            f"{'were' if len(cut) > 1 else 'was'} cut: {names}. Each re-run begins what is in doubt again: await "
+            f"what the cell starts."
+        )
+    for attempt in list(execution.in_flight.values()):
+        if attempt.thread == execution.thread:
+            attempt.dead = True
+            del execution.in_flight[attempt.seq]
+            execution.append(StepInterrupted(at=clock.now(), step=attempt.seq))
+    for task in execution.members.tasks():
+        if task is not current:
+            task.cancel()
 
 
 def about(stop: Stop, replay: Replay) -> tuple[About, ...]:

@@ -5,10 +5,8 @@ The step drivers of `runner` act through it; `opening.begin` makes it.
 
 from __future__ import annotations
 
-import asyncio
 import os
 import threading
-import weakref
 from collections.abc import Callable
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any
@@ -18,18 +16,17 @@ from jupyter_durable.call import Branch, Call, Execute, Place, Stop, Verdict
 from jupyter_durable.engine import payloads
 from jupyter_durable.engine.blame import with_difference
 from jupyter_durable.engine.budget import Budget, StepCount, parse_budget
-from jupyter_durable.engine.context import task_of
-from jupyter_durable.engine.ending import about, outcome_of, unasked
+from jupyter_durable.engine.ending import about, leave_nothing_running, outcome_of, unasked
 from jupyter_durable.engine.flushing import GroupFlush
 from jupyter_durable.engine.hidden import Changing, Stale, too_large
 from jupyter_durable.engine.identity import PATCHES
+from jupyter_durable.engine.members import Members
 from jupyter_durable.engine.options import RunSpec
+from jupyter_durable.engine.order import Order
 from jupyter_durable.engine.stats import Stats
 from jupyter_durable.engine.tally import Savings
-from jupyter_durable.engine.turnstile import Turnstile
-from jupyter_durable.entries import Entry
 from jupyter_durable.event_data import ExecutionHeader, Notice, Outcome
-from jupyter_durable.events import ExecutionEnded, Noticed, Replayed, StepInterrupted, TimerFired
+from jupyter_durable.events import ExecutionEnded, Noticed, Replayed, TimerFired
 from jupyter_durable.evidence import EvidenceBook
 from jupyter_durable.keys import Key, TimerKey
 from jupyter_durable.log.base import EventLog, Writer
@@ -86,7 +83,8 @@ class Execution:
         """The error that stopped it."""
         self.parked: errors.Parked | None = None
         """It waits for a signal or a timer, and its cell ends because of that."""
-        self.main_task = task_of(spec.loop)  # of the cell's own code
+        self.members = Members(self)
+        self.order = Order(self)
         self.room: Room | None = None  # where its waits are
         self.ended = False
         self.outcome: Outcome | None = None
@@ -99,12 +97,8 @@ class Execution:
         self.flushes = header.durability == "power"
         self.group = GroupFlush(self.flush, spec.loop, needed=self.flushes)
         self.write_to(writer)
-        self._tasks: weakref.WeakSet[asyncio.Task[Any]] = weakref.WeakSet()
-        self._threads = 0
         self._evidence: dict[int, tuple[Any, str]] = {}
         self._branch_off = branch_off
-        self._turnstile: Turnstile | None = None
-        self._passed: list[Entry] = []  # what was handed out before there was a turnstile
         self._closed = threading.Event()
         PATCHES.install(self.loop)
 
@@ -195,7 +189,7 @@ class Execution:
             )
         writer, self.header, self.replay = self._branch_off(self, reason)
         self.write_to(writer)
-        self._turnstile = None
+        self.order = Order(self)
         self._count = StepCount(self.budget, self.replay.own.entries.values())
 
     def refuse(self) -> None:
@@ -228,31 +222,7 @@ class Execution:
         if self.flushes:
             self.writer.flush()
 
-    # Order -------------------------------------------------------------------------------------------------------
-
-    @property
-    def turnstile(self) -> Turnstile:
-        """Made when the first asynchronous step is replayed; what was handed out before counts as passed."""
-        if self._turnstile is None:
-            turnstile = Turnstile(self.replay.own.order() if self.replay.source is None else (), self.live_tasks)
-            for entry in self._passed:
-                turnstile.passed(entry)
-            self._passed.clear()
-            self._turnstile = turnstile
-        return self._turnstile
-
-    def mark_passed(self, entry: Entry) -> None:
-        """Tell the turnstile, if there is one, that an entry's moments are over."""
-        if self._turnstile is None:
-            self._passed.append(entry)
-        elif threading.get_ident() == self.thread:
-            self._turnstile.passed(entry)
-        elif self.loop is not None and not self.loop.is_closed():
-            self.loop.call_soon_threadsafe(self._turnstile.passed, entry)
-
-    def timer_turn(self, key: TimerKey) -> bool:
-        """Whether a sleep of glue code is recorded as over."""
-        return self.replay.source is None and key in self.replay.own.fired
+    # Things written beside the steps ----------------------------------------------------------------------------------
 
     def timer_fired(self, key: TimerKey) -> None:
         """Record that a sleep of glue code is over."""
@@ -270,35 +240,6 @@ class Execution:
         self.append(Noticed(at=clock.now(), step=step, data=notice))
         if notice.kind != "file":
             self.stats.notices.append(notice.message)
-
-    # Tasks and threads -------------------------------------------------------------------------------------------
-
-    def watch(self, task: asyncio.Task[Any], place: Place | None) -> None:
-        """Follow a task that the run has started."""
-        self._tasks.add(task)
-        if place is not None and self.replay.source is not None:
-            task.add_done_callback(lambda _: place.finished())
-
-    def live_tasks(self) -> list[asyncio.Task[Any]]:
-        """Tasks of the run that are not done."""
-        return [task for task in list(self._tasks) if not task.done()]
-
-    def thread_started(self) -> None:
-        """A thread, or a job in a pool, was begun for the run."""
-        with self.lock:
-            self._threads += 1
-
-    def thread_ended(self) -> None:
-        """It has ended."""
-        with self.lock:
-            self._threads -= 1
-            if self.ended and not self._threads:
-                self._before_end()
-
-    @property
-    def threads(self) -> int:
-        """Threads of the run, and jobs of it in pools, that run."""
-        return self._threads
 
     def safe_point(self) -> None:
         """Let an interrupt through that came while a result was being written."""
@@ -325,7 +266,7 @@ class Execution:
             self.ended = True
             PATCHES.uninstall(self.loop)
             try:
-                self._leave_nothing_running()
+                leave_nothing_running(self)
                 self.say_saved()
                 if error is None and (left := unasked(self.replay)) and not self.sealed:
                     self.notice(-1, left)
@@ -337,31 +278,14 @@ class Execution:
                 raise
             return self.outcome
 
+    def last_thread_ended(self) -> None:
+        """No thread of the run runs any more; an execution that has ended sees once more to what it does at its end."""
+        if self.ended:
+            self._before_end()
+
     def _before_end(self) -> None:
         for call in self.before_end:
             call()
-
-    def _leave_nothing_running(self) -> None:
-        try:
-            current = asyncio.current_task()
-        except RuntimeError:
-            current = None
-        cut = [attempt for attempt in self.in_flight.values() if attempt.thread == self.thread]
-        if cut and not self.interrupted:
-            names = ", ".join(f"`{attempt.call.name}`" for attempt in cut[:5])
-            self.stats.notices.append(
-                f"{len(cut)} step{'s' * (len(cut) > 1)} still ran when the cell ended and "
-                f"{'were' if len(cut) > 1 else 'was'} cut: {names}. Each re-run begins what is in doubt again: await "
-                f"what the cell starts."
-            )
-        for attempt in list(self.in_flight.values()):
-            if attempt.thread == self.thread:
-                attempt.dead = True
-                del self.in_flight[attempt.seq]
-                self.append(StepInterrupted(at=clock.now(), step=attempt.seq))
-        for task in self.live_tasks():
-            if task is not current:
-                task.cancel()
 
     def attempt_over(self, seq: int) -> None:
         """A running attempt has ended; the last one of an ended execution closes it."""

@@ -22,11 +22,11 @@ from jupyter_durable.values import restore_error
 async def wait_for_turn(execution: Execution, entry: Entry) -> None:
     """Wait until it is the turn of a recorded result."""
     if asyncio.get_running_loop() is not execution.loop:
-        execution.mark_passed(entry)
+        execution.order.passed(entry)
         if entry.state == "cancelled":
             await cancelled_again()
         return
-    turnstile = execution.turnstile
+    turnstile = execution.order.turnstile
     turnstile.started(entry)
     if entry.state == "cancelled":
         # The program cancelled this step, and being the same program it will do so again, at this moment or later.

@@ -109,7 +109,7 @@ class TaskFactory:
         what = describe_coroutine(coro)
         if what is None:
             task = self._make(loop, coro, **options)
-            frame.execution.watch(task, None)
+            frame.execution.members.watch(task, None)
             return task
         child = frame.inside(frame.place.child(what))
         if options.get("context") is None:
@@ -120,7 +120,7 @@ class TaskFactory:
         else:
             task = self._make(loop, coro, **options)
             bind_task(task, child)
-        frame.execution.watch(task, child.place)
+        frame.execution.members.watch(task, child.place)
         return task
 
 
@@ -222,14 +222,14 @@ def _thread_start(self: threading.Thread) -> None:
             in_thread(child, run)
         finally:
             child.place.finished()
-            child.execution.thread_ended()
+            child.execution.members.thread_ended()
 
-    frame.execution.thread_started()
+    frame.execution.members.thread_started()
     self.run = run_in_place  # type: ignore[method-assign]
     try:
         _original_start(self)
     except BaseException:
-        frame.execution.thread_ended()
+        frame.execution.members.thread_ended()
         raise
 
 
@@ -248,19 +248,19 @@ def _submit(self: ThreadPoolExecutor, fn: Callable[..., Any], /, *args: Any, **k
             return in_thread(child, lambda: fn(*args, **kwargs))
         finally:
             child.place.finished()
-            child.execution.thread_ended()
+            child.execution.members.thread_ended()
 
-    frame.execution.thread_started()
+    frame.execution.members.thread_started()
     # The pool starts its workers inside ``submit``: they must neither take a number here nor inherit this place.
     token = CURRENT.set(None)
     try:
         future: Future[Any] = _original_submit(self, job)
     except BaseException:
-        frame.execution.thread_ended()
+        frame.execution.members.thread_ended()
         raise
     finally:
         CURRENT.reset(token)
-    future.add_done_callback(lambda f: child.execution.thread_ended() if f.cancelled() else None)
+    future.add_done_callback(lambda f: child.execution.members.thread_ended() if f.cancelled() else None)
     return future
 
 

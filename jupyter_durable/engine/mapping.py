@@ -185,7 +185,7 @@ def map_sync(mapping: Mapping) -> list[Any]:
     execution = mapping.execution
     try:
         for known in mapping.known:
-            execution.mark_passed(known[2].entry)
+            execution.order.passed(known[2].entry)
             mapping.hand_out(known)
         threads = Threads(mapping.work, execution)
         threads.begin(threading.Event().set)
@@ -237,7 +237,7 @@ async def _hand_out_in_order(mapping: Mapping, loop: asyncio.AbstractEventLoop) 
     execution = mapping.execution
     if mapping.known and loop is execution.loop:
         for _, _, verdict, *_ in mapping.known:
-            execution.turnstile.started(verdict.entry)
+            execution.order.turnstile.started(verdict.entry)
     for known in sorted(mapping.known, key=lambda each: each[2].entry.end):
         await wait_for_turn(execution, known[2].entry)
         mapping.hand_out(known)

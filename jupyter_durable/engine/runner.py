@@ -35,7 +35,7 @@ def run_sync(frame: Frame, spec: StepSpec, args: tuple[Any, ...], kwargs: dict[s
     verdict = execution.ask(call)
     if type(verdict) is not Execute:
         assert isinstance(verdict, Recorded | Adopt)
-        execution.mark_passed(verdict.entry)
+        execution.order.passed(verdict.entry)
         return hand_out(execution, call, verdict, names, values)
     return carry_out(Attempt(execution, spec, call, verdict, names, values), args, kwargs)
 

@@ -25,8 +25,8 @@ async def sleep(delay: float, result: Any = None) -> Any:
     execution, place = frame.execution, frame.place
     scope = place.bound if place.bound is not None else place.path
     key = TimerKey(scope, place.occurrence("asyncio.sleep", ""))
-    if execution.timer_turn(key):
-        await execution.turnstile.turn(key)
+    if execution.order.timer_is_recorded(key):
+        await execution.order.turnstile.turn(key)
         return result
     await plain_sleep(delay)
     execution.timer_fired(key)

@@ -123,7 +123,7 @@ class Room:
         )
         with execution.lock:
             if entry is not None:
-                execution.mark_passed(entry)
+                execution.order.passed(entry)
             execution.say_saved()
             event = WaitStarted(
                 at=clock.now(), name=key.name, digest=key.digest, n=key.n, scope=key.scope, kind=call.kind,
@@ -289,12 +289,12 @@ class Room:
     def _all_wait(self) -> bool:
         execution = self.execution
         blocked = {wait.thread for wait in self.waits if wait.blocks}
-        if execution.threads > len(blocked - {execution.thread}):
+        if execution.members.threads > len(blocked - {execution.thread}):
             return False
         if execution.loop is None:
             return True
         ours = {wait.future for wait in self.waits if wait.future is not None}
-        tasks = [task for task in (*execution.live_tasks(), execution.main_task) if task is not None]
+        tasks = [task for task in (*execution.members.tasks(), execution.members.main) if task is not None]
         return execution.thread in blocked or all(_waits(task, ours) for task in tasks)
 
     def _park(self) -> None:

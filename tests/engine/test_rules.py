@@ -63,7 +63,7 @@ def test_an_order_that_cannot_be_kept_is_relaxed_and_nothing_is_executed(log: Mo
     assert second.value == list(range(6))
     assert second.live == 0
     assert second.execution is not None
-    assert second.execution.turnstile.relaxed
+    assert second.execution.order.turnstile.relaxed
 
 
 def test_a_task_that_the_run_did_not_begin_runs_its_steps_plainly(log: MortalLog) -> None:
