@@ -6,18 +6,19 @@ again. It is checked here, at the door: against the schema, and whether anybody 
 
 from __future__ import annotations
 
-import datetime
 from typing import Any
 
 import msgspec
 
 from jupyter_durable import answers, clock
-from jupyter_durable.client import find_branch, find_run, views_of, who
+from jupyter_durable.client import find_branch, find_child, views_of, who
 from jupyter_durable.entries import Entry
 from jupyter_durable.errors import UsageError
 from jupyter_durable.event_data import Signal, WaitInfo
 from jupyter_durable.history import History
+from jupyter_durable.lineage import children_of, path_of
 from jupyter_durable.log.base import EventLog
+from jupyter_durable.sentences import moment
 
 
 class WaitView(msgspec.Struct, frozen=True):
@@ -39,8 +40,15 @@ class WaitView(msgspec.Struct, frozen=True):
     """Path of the notebook or script."""
     running: bool
     """Its cell is waiting in a kernel right now; else it is parked, or its kernel died."""
+    child: str = ""
+    """Path of the child run that waits; empty: the run itself."""
     answer: Signal | None = None
     """What was answered, and was not taken by the run yet."""
+
+    @property
+    def whose(self) -> str:
+        """The run, and the child run of it, that waits."""
+        return f"{self.run_name}/{self.child}" if self.child else self.run_name
 
     @property
     def title(self) -> str:
@@ -50,13 +58,6 @@ class WaitView(msgspec.Struct, frozen=True):
         if self.kind == "signal":
             return f"signal {self.name}"
         return f"timer until {moment(self.info.until)}"
-
-
-def moment(at: float | None) -> str:
-    """A time as people read it, with its zone; empty for none."""
-    if at is None:
-        return ""
-    return datetime.datetime.fromtimestamp(at, datetime.UTC).astimezone().strftime("%Y-%m-%d %H:%M:%S %Z")
 
 
 def waiting(log: EventLog, run: str = "") -> list[WaitView]:
@@ -71,10 +72,11 @@ def waiting(log: EventLog, run: str = "") -> list[WaitView]:
     for name, branches in views_of(log, run or None).items():
         view = max(branches, key=lambda b: started[b.newest.header.execution])
         outcome = view.newest.outcome
-        if outcome is not None and outcome.status in ("completed", "failed"):
+        if view.cancelled is not None or (outcome is not None and outcome.status in ("completed", "failed")):
             continue
         signals = log.signals(name)
         history = History(log.history(view.branch))
+        children = children_of(history)
         found += [
             WaitView(
                 run=name,
@@ -88,7 +90,8 @@ def waiting(log: EventLog, run: str = "") -> list[WaitView]:
                 cell=view.newest.header.cell,
                 notebook=view.newest.header.path,
                 running=view.newest.running,
-                answer=_answer_to(entry, view.branch, history, signals),
+                child=path_of(children, entry.key.scope),
+                answer=_answer_to(entry, view.branch, history, signals, path_of(children, entry.key.scope)),
             )
             for entry in sorted(history.waits, key=lambda each: each.begun)
             if entry.waits and entry.wait is not None
@@ -96,11 +99,12 @@ def waiting(log: EventLog, run: str = "") -> list[WaitView]:
     return found
 
 
-def _answer_to(entry: Entry, branch: str, history: History, signals: list[Signal]) -> Signal | None:
+def _answer_to(entry: Entry, branch: str, history: History, signals: list[Signal], child: str) -> Signal | None:
     assert entry.wait is not None
     for signal in signals:
         meant = signal.request == entry.wait.request if signal.request else (
             entry.kind == "signal" and signal.name == entry.key.name and signal.branch in ("", branch)
+            and signal.child in ("", child)
         )  # fmt: skip
         if meant and signal.id not in history.used_signals():
             return signal
@@ -147,7 +151,8 @@ def send(
 
     Args:
         log: where the run is.
-        run: name or id of the run; it must have begun once.
+        run: name or id of the run, which must have begun once; with the path of a child run behind it
+            (``report/page-3``), only a wait in that one takes the signal.
         name: of the signal.
         value: JSON.
         signal_id: made by the sender, so that a signal that is sent twice counts once; default: a new one.
@@ -160,14 +165,16 @@ def send(
     Raises:
         UsageError: there is no such run, or the run waits for such a signal and the value does not fit.
     """
-    found = find_run(log, run)
+    if name.startswith("durable."):
+        raise UsageError(f"`{name}` is no name for a signal: names that begin with `durable.` are used by the product.")
+    found, child = find_child(log, run)
     branch = find_branch(log, found)
     for wait in waiting(log, found):
-        if wait.kind == "signal" and wait.name == name:
+        if wait.kind == "signal" and wait.name == name and child in ("", wait.child):
             answers.check(value, wait.info.schema)
     return log.post(
         Signal(
-            id=signal_id or clock.token_bytes(8).hex(), run=found, branch=branch.branch, name=name,
+            id=signal_id or clock.token_bytes(8).hex(), run=found, branch=branch.branch, name=name, child=child,
             value=answers.encoded(value), by=by or who(), via=via, sent=clock.now(),
         )
     )  # fmt: skip

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 
 import msgspec
 
-from jupyter_durable.event_data import ExecutionHeader, Outcome
+from jupyter_durable.event_data import Cancellation, ExecutionHeader, Outcome
 
 
 class Execution(msgspec.Struct, frozen=True):
@@ -48,6 +48,22 @@ class BranchView(msgspec.Struct):
         """Whether the cell came to its end on this branch."""
         outcome = self.newest.outcome
         return outcome is not None and outcome.status == "completed"
+
+    @property
+    def cancelled(self) -> Cancellation | None:
+        """Who has cancelled the run on this branch, as long as nobody has resumed it."""
+        for execution in reversed(self.executions):
+            if execution.header.resumed:
+                return None
+            if execution.outcome is not None and execution.outcome.cancelled is not None:
+                return execution.outcome.cancelled
+        return None
+
+    @property
+    def used_cancellations(self) -> set[str]:
+        """Ids of the signals that have cancelled the run on this branch, resumed since or not."""
+        outcomes = (execution.outcome for execution in self.executions)
+        return {o.cancelled.signal for o in outcomes if o is not None and o.cancelled is not None}
 
     @property
     def runs_since(self) -> list[Execution]:

@@ -23,6 +23,10 @@ HELPERS = frozenset({"now", "random", "uuid"})
 """Kinds of steps that are what they are by their place alone: the words for clocks and chance."""
 
 
+RUN = "run"
+"""Kind of the entry of a child run. Its code always runs, so there is nothing that could be in doubt or reused."""
+
+
 WAITS = frozenset({"timer", "signal", "approval"})
 """Kinds of steps that end by themselves or from outside; there is no body that could be in doubt."""
 

@@ -10,9 +10,22 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from jupyter_durable import errors
+from jupyter_durable.cancelling import cancel, resume
 from jupyter_durable.comparisons import diff, diff_frame
 from jupyter_durable.engine.forking import fork, switch
-from jupyter_durable.listings import RunStatus, RunView, StepView, find_branch, find_run, runs, steps, views_of
+from jupyter_durable.listings import (
+    ChildView,
+    RunStatus,
+    RunView,
+    StepView,
+    children,
+    find_branch,
+    find_child,
+    find_run,
+    runs,
+    steps,
+    views_of,
+)
 from jupyter_durable.log import open_log
 from jupyter_durable.log.base import EventLog
 from jupyter_durable.person import who
@@ -24,8 +37,9 @@ if TYPE_CHECKING:
     import duckdb
 
 __all__ = [
-    "RunStatus", "RunView", "StepView", "connect", "decide", "diff", "diff_frame", "directory", "existing_log",
-    "find_branch", "find_run", "fork", "runs", "samples", "settle", "sql", "steps", "switch", "views_of", "who",
+    "ChildView", "RunStatus", "RunView", "StepView", "cancel", "children", "connect", "decide", "diff",
+    "diff_frame", "directory", "existing_log", "find_branch", "find_child", "find_run", "fork", "resume", "runs",
+    "samples", "settle", "sql", "steps", "switch", "views_of", "who",
 ]  # fmt: skip
 
 

@@ -28,12 +28,14 @@
     │   ├── UnloadableValue              a stored value that today's code cannot bring back
     │   ├── Undigestable                 an argument that has no digest, so the call has no identity
     │   └── ValueNotStored               a step is done, its value could not be stored; a person settles it
+    ├── ChildCancelled                   somebody has cancelled a child run; its parent may catch that and go on
     ├── NotAnswered                      nobody had answered within the `timeout` of a wait
     ├── WorkerFailed                     a worker of `durable.map(executor=...)` died, or could not take its item
     └── StepTimeout                      one attempt of a step took longer than its `timeout`
 
     DurableControl (BaseException)       not errors: a cell's `except Exception` must not eat them
     ├── Parked                           the run waits for a signal or a timer, and its cell has ended
+    ├── RunCancelled                     somebody has cancelled the run from outside
     ├── RunSealed                        the run has stopped; every further step refuses
     └── RunStopped                       carries an error of the tree above past an SDK that would swallow it
 
@@ -190,6 +192,13 @@ class WorkerFailed(DurableError, ConnectionError):
     """A worker of ``durable.map(executor=...)`` died over an item, or could not take it: one attempt that failed."""
 
 
+class ChildCancelled(DurableError):
+    """Somebody has cancelled a child run; no further step of it is executed.
+
+    Facts: ``run``, ``branch``, ``child`` (its path), ``by``, ``via``, ``reason``, ``sent``.
+    """
+
+
 class NotAnswered(DurableError, TimeoutError):
     """Nobody had answered a request, or sent a signal, within its ``timeout``."""
 
@@ -198,6 +207,13 @@ class Parked(DurableControl):
     """The run waits for a signal or a timer; its cell has ended and goes on when it is run again.
 
     Facts: ``run``, ``branch``, ``waits`` (what for, as sentences), ``until`` (when a timer fires, if one does).
+    """
+
+
+class RunCancelled(DurableControl):
+    """Somebody has cancelled the run; it goes on only when somebody has resumed it.
+
+    Facts: ``run``, ``branch``, ``by``, ``via``, ``reason``, ``sent`` (seconds since 1970-01-01 UTC).
     """
 
 

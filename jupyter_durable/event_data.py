@@ -104,6 +104,8 @@ class ExecutionHeader(Struct, frozen=True, kw_only=True):
     """Notebook variables -> the values that they have on this branch, whatever they are in the notebook."""
     switched: str = ""
     """Who has chosen this branch to be taken up next; the execution only writes that down."""
+    resumed: str = ""
+    """Who has lifted the cancellation of this branch; the execution only writes that down."""
     sample: Sample | None = None
     """Set on the first execution of a branch that is one of several samples."""
     root: str = ""
@@ -270,7 +272,9 @@ class Signal(Struct, frozen=True, kw_only=True):
     name: str = ""
     """Of the signal that `wait_for` asks for; empty for the answer to a request."""
     request: str = ""
-    """Of an answer: the `WaitInfo.request` that it answers."""
+    """Of an answer: the `WaitInfo.request` that it answers. Of a cancellation: the child run that it is for."""
+    child: str = ""
+    """Path of the child run whose wait it is for; empty: whichever wait of the run is the first."""
     value: msgspec.Raw = msgspec.Raw(b"null")
     """JSON."""
     by: str = ""
@@ -349,12 +353,26 @@ class About(Struct, frozen=True, kw_only=True):
     """Of a wait: ``timer``, ``signal`` or ``approval``."""
 
 
+class Cancellation(Struct, frozen=True, kw_only=True):
+    """Who has cancelled a run, or a child run of it."""
+
+    by: str = ""
+    via: str = ""
+    """From where: see `Receipt`."""
+    sent: float = 0.0
+    """Seconds since 1970-01-01 UTC."""
+    reason: str = ""
+    signal: str = ""
+    """Id of the signal that told it to a run that was alive; empty where none was needed."""
+
+
 class Outcome(Struct, frozen=True, kw_only=True):
     """How an execution ended."""
 
-    status: Literal["completed", "failed", "interrupted", "stopped", "decided", "parked"]
+    status: Literal["completed", "failed", "interrupted", "stopped", "decided", "parked", "cancelled"]
     """``stopped``: it needs a person (decision, in doubt, nondeterminism); nothing is lost. ``parked``: it waits for a
-    signal or a timer, and goes on when its cell runs again."""
+    signal or a timer, and goes on when its cell runs again. ``cancelled``: somebody has cancelled the run from outside;
+    it goes on only when somebody has resumed it."""
     error: ErrorInfo | None = None
     failed: tuple[int, ...] = ()
     """Steps (seq of their start) whose failure itself ended the execution; only these are tried again."""
@@ -368,6 +386,8 @@ class Outcome(Struct, frozen=True, kw_only=True):
     """Steps that a person is asked about, before the run can go on."""
     shown: str = ""
     """Of a sample: the last expression of the cell, as text."""
+    cancelled: Cancellation | None = None
+    """Who has cancelled the run."""
 
 
 class OutputItem(Struct, frozen=True, kw_only=True):

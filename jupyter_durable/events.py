@@ -72,8 +72,8 @@ class StepStarted(Event, frozen=True, kw_only=True, tag="step_started"):
     evidence: str = ""
     """Digest of the code that the step depends on."""
     kind: str = "step"
-    """``step``; ``model``, a captured model call; ``tool``, a framework's or MCP tool; or a helper for determinism:
-    ``now``, ``random``, ``uuid``."""
+    """``step``; ``model``, a captured model call; ``tool``, a framework's or MCP tool; ``run``, a child run; or a
+    helper for determinism: ``now``, ``random``, ``uuid``."""
     attempt: int = 0
     """Attempts that failed before this one."""
     pure: bool = False

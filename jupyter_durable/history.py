@@ -186,7 +186,8 @@ class History:
                 self.waits.append(entry)
             entry.wait = event.data
         self.by_seq[seq] = entry
-        self.last_start[key.scope] = seq
+        if event.kind != "run" or entry.begun == seq:  # one that goes on has not been begun because of anything
+            self.last_start[key.scope] = seq
 
     def _new(self, key: Key, seq: int, event: StepStarted | StepAdopted | WaitStarted) -> Entry:
         entry = Entry(key, seq, seq, self._execution, intern(event.evidence), event.kind, event.pure)
@@ -285,7 +286,11 @@ class History:
 
         What began beside it did not.
         """
-        return [e for e in self.scopes.get(entry.key.scope, ()) if e.begun > max(entry.end, entry.begun) and e.finished]
+        return [
+            e
+            for e in self.scopes.get(entry.key.scope, ())
+            if e.begun > max(entry.end, entry.begun) and e.finished and e.kind != "run"
+        ]
 
     def order(self) -> list[tuple[Entry | TimerKey, bool]]:
         """Starts (``False``) and ends (``True``) in recorded order, as a replay meets them.
@@ -293,7 +298,7 @@ class History:
         What lies inside a step that has its value is left out: its body does not run again.
         """
         outer = self._outer()
-        done = {inner for e in self.entries.values() if e.finished and (inner := inner_scope(e.key)) in outer}
+        done = {inner for e in self.entries.values() if e.skips_body and (inner := inner_scope(e.key)) in outer}
         moments: list[tuple[int, bool, Entry | TimerKey]] = []
         for scope, entries in self.scopes.items():
             if done and inside(scope, done):

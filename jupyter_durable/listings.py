@@ -8,11 +8,14 @@ from typing import Literal
 from jupyter_durable import errors
 from jupyter_durable.branches import BranchView, group
 from jupyter_durable.branches import Execution as Seen
+from jupyter_durable.call import RUN
+from jupyter_durable.engine.waits import child_id
 from jupyter_durable.entries import Entry
 from jupyter_durable.history import History
+from jupyter_durable.lineage import children_of, inside_of, path_of
 from jupyter_durable.log.base import EventLog, ExecutionRecord
 
-RunStatus = Literal["running", "completed", "failed", "interrupted", "stopped", "parked"]
+RunStatus = Literal["running", "completed", "failed", "interrupted", "stopped", "parked", "cancelled"]
 """``parked``: it waits for a signal or a timer, and its cell has ended. ``interrupted`` covers the stop button and the
 death of the kernel; ``stopped``: it needs a person."""
 
@@ -94,10 +97,75 @@ def _status(branch: BranchView) -> RunStatus:
     newest = branch.newest
     if newest.running:
         return "running"
+    if branch.cancelled is not None:
+        return "cancelled"
     if newest.outcome is None:
         return "interrupted"
     status = newest.outcome.status
     return "stopped" if status == "decided" else status
+
+
+@dataclass(frozen=True, slots=True)
+class ChildView:
+    """One child run in a listing."""
+
+    path: str
+    """Its name, with those of the child runs around it: ``review/page-3``."""
+    number: int
+    """Number of its entry among the steps."""
+    depth: int
+    """How many child runs are around it."""
+    status: Literal["running", "completed", "failed", "cancelled", "waiting", "interrupted"]
+    """``waiting``: something in it waits; ``cancelled``: somebody cancelled it, or its parent did."""
+    steps: int
+    """Steps recorded in it, those of its own child runs included."""
+    request: str
+    """Id by which it is cancelled."""
+
+
+def children(log: EventLog, run: str, branch: str = "") -> list[ChildView]:
+    """The child runs of a branch as a tree: each behind the one that it lies in. Reads events; loads no value.
+
+    Args:
+        log: where the run is.
+        run: id of the run.
+        branch: name or id of the branch; default the newest.
+
+    Raises:
+        UsageError: there is no such run or branch.
+    """
+    view = find_branch(log, run, branch)
+    history = History(log.history(view.branch))
+    found = children_of(history)
+    listed = []
+    for scope, entry in found.items():
+        path = path_of(found, scope)
+        within = inside_of(history, scope)
+        listed.append(
+            ChildView(
+                path=path,
+                number=entry.begun,
+                depth=sum(scope.startswith(f"{each}/") for each in found),
+                status=_child_status(entry, view, any(each.waits for each in within)),
+                steps=sum(each.kind != RUN for each in within),
+                request=child_id(view.branch, entry.key),
+            )
+        )
+    return listed
+
+
+def _child_status(
+    entry: Entry, view: BranchView, waits: bool
+) -> Literal["running", "completed", "failed", "cancelled", "waiting", "interrupted"]:
+    if entry.state == "completed":
+        return "completed"
+    if entry.state == "cancelled" or (entry.error is not None and entry.error.type.endswith("ChildCancelled")):
+        return "cancelled"
+    if entry.state == "failed":
+        return "failed"
+    if waits:
+        return "waiting"
+    return "running" if view.newest.running else "interrupted"
 
 
 def find_run(log: EventLog, text: str, notebook: str | None = None) -> str:
@@ -129,6 +197,31 @@ def find_run(log: EventLog, text: str, notebook: str | None = None) -> str:
         raise errors.UsageError(f"There is no run `{text}` in this log. Its runs: {names}.")
     which = ", ".join(f"{view.run} ({view.notebook or 'no notebook'})" for view in found)
     raise errors.UsageError(f"Several runs are called `{text}`: {which}. Name one by its id.")
+
+
+def find_child(log: EventLog, text: str, notebook: str | None = None) -> tuple[str, str]:
+    """A run, or a child run of it, that is meant by a name: ``report``, ``report/page-3``.
+
+    Args:
+        log: where to look.
+        text: what the user wrote: name or id of the run, and the path of the child run behind it.
+        notebook: as of `find_run`.
+
+    Returns:
+        Id of the run, and the path of the child run; empty for the run itself.
+
+    Raises:
+        UsageError: none, or more than one, is meant.
+    """
+    names = {view.name for view in runs(log)} | {view.run for view in runs(log)}
+    cut = next((i for i in range(len(text), 0, -1) if text[i : i + 1] in ("", "/") and text[:i] in names), len(text))
+    run, child = find_run(log, text[:cut], notebook), text[cut + 1 :]
+    if child:
+        paths = [each.path for each in children(log, run)]
+        if child not in paths:
+            said = ", ".join(f"`{path}`" for path in paths[:10]) or "none yet"
+            raise errors.UsageError(f"Run `{text[:cut]}` has no child run `{child}`. Its child runs: {said}.")
+    return run, child
 
 
 def find_branch(log: EventLog, run: str, name: str = "") -> BranchView:

@@ -28,6 +28,7 @@ from jupyter_durable.call import (
     LATER,
     NEW,
     ORDINARY,
+    RUN,
     WAITS,
     Adopt,
     Branch,
@@ -117,6 +118,8 @@ class Replay:
         self.match.serve(self.own, entry)
         if self.source is not None:
             self._retrace(self.source, entry, call.place)
+        if call.kind == RUN:
+            return Recorded(entry)
         if is_of_failed_attempt(self.own, entry, call.place):
             return self._replay_only(call) if self.policy.replay_only else Execute(OF_FAILED_ATTEMPT, entry)
         if is_cancelled_with_the_cell(self.own, entry):
@@ -213,6 +216,9 @@ class Replay:
             self.differ(place, f"asked to start again from {entry.label}")
             self.match.serve(source, entry)
             return self._live(call, f"from {entry.label} on")
+        if call.kind == RUN:
+            self.match.serve(source, entry)
+            return NEW
         if self.anew.lies_in(entry):
             self.match.serve(source, entry)
             return self._live(call, f"the branch was forked inside of it, at {self.anew.label}")

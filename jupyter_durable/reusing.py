@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from jupyter_durable.call import HELPERS, WAITS, Call, Reuse
+from jupyter_durable.call import HELPERS, RUN, WAITS, Call, Reuse
 from jupyter_durable.entries import Entry
 
 
@@ -36,6 +36,6 @@ def needs_nobody(entry: Entry, reuse: Reuse) -> bool:
         entry: what is recorded.
         reuse: what a person, or a flag, said about steps of its name.
     """
-    if entry.kind in HELPERS or entry.kind in WAITS or entry.state in ("failed", "cancelled"):
+    if entry.kind in HELPERS or entry.kind in WAITS or entry.kind == RUN or entry.state in ("failed", "cancelled"):
         return True
     return reuse != "ask" or (entry.pure and entry.finished)

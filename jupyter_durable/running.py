@@ -11,6 +11,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
+from jupyter_durable.engine.child import Child
 from jupyter_durable.engine.context import CURRENT, Frame, current
 from jupyter_durable.engine.execution import Execution
 from jupyter_durable.engine.flags import Flags
@@ -69,15 +70,22 @@ class RunContext:
         self.log = log
         self.execution: Execution | None = None
         """The live execution, inside of the block."""
+        self._child: Child | None = None
         self._token: Token[Frame | None] | None = None
+        self._task: asyncio.Task[Any] | None = None
+        """What runs the block, if that can be cancelled."""
+
+    def _end_await(self) -> None:
+        """Somebody has cancelled the run: what the block awaits ends."""
+        task = self._task
+        if task is not None and not task.done():
+            task.get_loop().call_soon_threadsafe(task.cancel)
 
     def _begin(self, loop: asyncio.AbstractEventLoop | None) -> Self:
         frame = current()
         if frame is not None and not frame.execution.ended:
-            raise UsageError(
-                f"Run `{self.name}` was begun inside of run `{frame.execution.run_name}`: a run cannot hold another "
-                f"one. Call the inner part as a step."
-            )
+            self._begin_child(frame)
+            return self
         script = getattr(sys.modules.get("__main__"), "__file__", "") or ""
         spec = RunSpec(
             self.name, path=script, namespace=vars(sys.modules["__main__"]), flags=self.flags, loop=loop
@@ -86,6 +94,16 @@ class RunContext:
         self.execution = begin(spec, open_log(where) if isinstance(where, str | os.PathLike) else where)
         self._token = CURRENT.set(Frame(self.execution, self.execution.root))
         return self
+
+    def _begin_child(self, frame: Frame) -> None:
+        if self.flags != Flags() or self.log is not None:
+            raise UsageError(
+                f"Child run `{self.name}` was begun inside of run `{frame.execution.run_name}` with options of its "
+                f"own. It shares branch, log and budget with its parent: give it a name alone, and the options to the "
+                f"parent."
+            )
+        self.execution = frame.execution
+        self._child = Child(frame, self.name)
 
     def _end(self, error: BaseException | None) -> None:
         carried = _carried(error)
@@ -111,15 +129,27 @@ class RunContext:
         return self._begin(loop)
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
+        if self._child is not None:
+            _raise_instead(self._child.leave(error))
+            return
         self._end(error)
         self._raise_carried(error)
 
     async def __aenter__(self) -> Self:
-        return self._begin(asyncio.get_running_loop())
+        self._begin(asyncio.get_running_loop())
+        if self._child is not None:
+            return self
+        self._task = asyncio.current_task()
+        assert self.execution is not None
+        self.execution.on_cancel = self._end_await
+        return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None
     ) -> None:
+        if self._child is not None:
+            _raise_instead(await self._child.leave_in_turn(error))
+            return
         self._end(error)
         self._raise_carried(error)
 
@@ -129,10 +159,19 @@ class RunContext:
         if carried is not None:
             raise carried.error.with_traceback(carried.__traceback__) from None
         execution = self.execution
+        if execution is not None and execution.cancelled is not None and execution.reason is not None:
+            if self._task is not None and isinstance(error, asyncio.CancelledError):
+                self._task.uncancel()
+            raise execution.reason from None
         if execution is not None and execution.parked is not None and error is not execution.parked:
             raise execution.parked from None
         if execution is not None and execution.reason is not None and (error is None or isinstance(error, RunSealed)):
             raise execution.reason from None
+
+
+def _raise_instead(error: BaseException | None) -> None:
+    if error is not None:
+        raise error from None
 
 
 def _carried(error: BaseException | None) -> RunStopped | None:

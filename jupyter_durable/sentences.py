@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import datetime
+
 from jupyter_durable.entries import Entry
 
 
@@ -30,3 +32,10 @@ def quoted(name: str) -> str:
     ('report', '"my report"')
     """
     return name if all(c.isalnum() or c in "-_." for c in name) else f'"{name}"'
+
+
+def moment(at: float | None) -> str:
+    """A time as people read it, with its zone; empty for none."""
+    if at is None:
+        return ""
+    return datetime.datetime.fromtimestamp(at, datetime.UTC).astimezone().strftime("%Y-%m-%d %H:%M:%S %Z")

@@ -5,9 +5,6 @@ Each word of a person is a short execution of its own on the branch; no code of 
 
 from __future__ import annotations
 
-import os
-import platform
-import socket
 from collections.abc import Sequence
 from typing import Any, Literal
 
@@ -15,10 +12,10 @@ import msgspec
 
 from jupyter_durable import clock, errors
 from jupyter_durable.branches import BranchView
-from jupyter_durable.engine.opening import new_execution_id
+from jupyter_durable.engine import remarks
 from jupyter_durable.entries import Entry
-from jupyter_durable.event_data import Decision, Outcome, Payload, Settlement
-from jupyter_durable.events import AnyEvent, Decided, ExecutionEnded, StepSettled
+from jupyter_durable.event_data import Decision, Payload, Settlement
+from jupyter_durable.events import AnyEvent, Decided, StepSettled
 from jupyter_durable.history import History
 from jupyter_durable.listings import StepView, find_branch, step_view
 from jupyter_durable.log.base import EventLog
@@ -45,7 +42,7 @@ def decide(
         BranchBusy: the branch is running right now.
     """
     view = find_branch(log, run)
-    write(log, view, Decided(at=clock.now(), data=Decision(reuse=reuse, by=by or who(), steps=tuple(steps))))
+    _write(log, view, Decided(at=clock.now(), data=Decision(reuse=reuse, by=by or who(), steps=tuple(steps))))
     return view
 
 
@@ -100,7 +97,7 @@ def settle(
         payload = entry.unstored.salvage
     stored: Literal["rerun", "value", "fail"] = "value" if choice in ("value", "salvage") else choice  # type: ignore[assignment]
     event = StepSettled(at=clock.now(), step=entry.seq, data=Settlement(choice=stored, by=by or who(), payload=payload))
-    write(log, view, event)
+    _write(log, view, event)
     history = History(log.history(view.branch))
     return step_view(history.entries[entry.key], running="")
 
@@ -127,27 +124,7 @@ def _nothing_to_settle(history: History, step: int | str) -> str:
     return f"Step `{step}` is not in doubt, and its value is stored, or there is no such step. Open to it: {listed}."
 
 
-def write(log: EventLog, view: BranchView, event: AnyEvent) -> None:
+def _write(log: EventLog, view: BranchView, event: AnyEvent) -> None:
     """Write one event by a short execution of its own."""
     last = {record.header.branch: record.last for record in log.executions(view.first.run)}[view.branch]
-    header = msgspec.structs.replace(
-        view.newest.header,
-        execution=new_execution_id(view.first.run),
-        head=last,
-        origin=None,
-        fork=None,
-        switched="",
-        sample=None,
-        purpose="decide",
-        pid=os.getpid(),
-        host=socket.gethostname(),
-        python=platform.python_version(),
-        flags={},
-    )
-    writer = log.begin(header)
-    try:
-        writer.append(event)
-        writer.append(ExecutionEnded(at=clock.now(), data=Outcome(status="decided")))
-    finally:
-        writer.close()
-    log.fold()
+    remarks.write(log, remarks.remark_on(view.newest.header, last), event)

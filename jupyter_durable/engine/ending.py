@@ -24,6 +24,8 @@ def outcome_of(execution: Execution, error: BaseException | None) -> Outcome:
     """The outcome of an execution whose cell ended with this error, or came to its end."""
     if isinstance(error, RunStopped):
         error = error.error.with_traceback(error.__traceback__)
+    if execution.cancelled is not None:
+        return _cancelled(execution)
     if execution.parked is not None and not execution.interrupted:
         return _parked(execution)
     if error is None:
@@ -59,6 +61,18 @@ def _parked(execution: Execution) -> Outcome:
         replayed=execution.stats.replayed + execution.stats.adopted,
         live=execution.stats.live,
         about=execution.parked.facts.get("about", ()),
+    )
+
+
+def _cancelled(execution: Execution) -> Outcome:
+    """Somebody has cancelled it; whatever error that became on its way out of the cell is none of the program's."""
+    return Outcome(
+        status="cancelled",
+        cancelled=execution.cancelled,
+        inputs=execution.end_inputs(),
+        state=execution.book.state(),
+        replayed=execution.stats.replayed + execution.stats.adopted,
+        live=execution.stats.live,
     )
 
 

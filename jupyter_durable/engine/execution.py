@@ -16,6 +16,8 @@ from jupyter_durable.call import Branch, Call, Execute, Place, Stop, Verdict
 from jupyter_durable.engine import payloads
 from jupyter_durable.engine.blame import with_difference
 from jupyter_durable.engine.budget import Budget, StepCount, parse_budget
+from jupyter_durable.engine.cancellation import CancelWatch
+from jupyter_durable.engine.children import Children
 from jupyter_durable.engine.ending import about, leave_nothing_running, outcome_of, unasked
 from jupyter_durable.engine.flushing import GroupFlush
 from jupyter_durable.engine.hidden import Changing, Stale, too_large
@@ -25,7 +27,7 @@ from jupyter_durable.engine.options import RunSpec
 from jupyter_durable.engine.order import Order
 from jupyter_durable.engine.stats import Stats
 from jupyter_durable.engine.tally import Savings
-from jupyter_durable.event_data import ExecutionHeader, Notice, Outcome
+from jupyter_durable.event_data import Cancellation, ExecutionHeader, Notice, Outcome
 from jupyter_durable.events import ExecutionEnded, Noticed, Replayed, TimerFired
 from jupyter_durable.evidence import EvidenceBook
 from jupyter_durable.keys import Key, TimerKey
@@ -79,10 +81,14 @@ class Execution:
         """The stop button was pressed: what is cancelled from now on is in doubt, not cancelled by the program."""
         self.sealed = ""
         """Why no further step may run, once the run has stopped; empty before."""
-        self.reason: errors.DurableError | None = None
+        self.reason: errors.DurableError | errors.RunCancelled | None = None
         """The error that stopped it."""
         self.parked: errors.Parked | None = None
         """It waits for a signal or a timer, and its cell ends because of that."""
+        self.cancelled: Cancellation | None = None
+        """Somebody has cancelled the run."""
+        self.on_cancel: Callable[[], None] | None = None
+        """Called then, to end what the cell awaits."""
         self.members = Members(self)
         self.order = Order(self)
         self.room: Room | None = None  # where its waits are
@@ -100,6 +106,8 @@ class Execution:
         self._evidence: dict[int, tuple[Any, str]] = {}
         self._branch_off = branch_off
         self._closed = threading.Event()
+        self.cancel_watch = CancelWatch(self)
+        self.children = Children(self)
         PATCHES.install(self.loop)
 
     def write_to(self, writer: Writer) -> None:
@@ -151,6 +159,7 @@ class Execution:
 
     def ask(self, call: Call, *, early: bool = False, counts: bool = True) -> Verdict:
         """What to do about a call; raises what must stop the run. Without ``counts`` the caller counts the step."""
+        self.cancel_watch.look()
         with self.lock:
             if self.sealed:
                 self.refuse()
@@ -160,6 +169,8 @@ class Execution:
             if type(verdict) is Branch:
                 self.branch_at(verdict.reason)
                 verdict = self.replay.ask(call)
+            if self.children:
+                self.children.check(call, verdict)
             if type(verdict) is Stop:
                 self.stop(verdict, call)
             if counts:
@@ -194,6 +205,8 @@ class Execution:
 
     def refuse(self) -> None:
         """Raise, because the run has stopped."""
+        if self.cancelled is not None and self.reason is not None:
+            raise self.reason
         raise errors.RunSealed(
             f"{self.place_of_run()} has stopped, so no further step is executed: {self.sealed} If your code caught "
             f"the error with `except`, let it through.",
@@ -211,7 +224,7 @@ class Execution:
         assert self.reason is not None
         raise self.reason
 
-    def seal(self, why: str, reason: errors.DurableError) -> None:
+    def seal(self, why: str, reason: errors.DurableError | errors.RunCancelled) -> None:
         """No further step may run. The first reason is what the user is told in the end, whatever code caught."""
         self.sealed = why
         if self.reason is None:

@@ -6,24 +6,18 @@ branch, and nothing into the old one.
 
 from __future__ import annotations
 
-import os
-import platform
-import socket
 from collections.abc import Mapping
 from typing import Any
 
-import msgspec
-
-from jupyter_durable import clock, errors
+from jupyter_durable import errors
 from jupyter_durable.branches import BranchView, group
 from jupyter_durable.branches import Execution as Seen
+from jupyter_durable.engine import remarks
 from jupyter_durable.engine.inputs import Inputs
-from jupyter_durable.engine.opening import new_execution_id
 from jupyter_durable.engine.prospect import branch_of_number
 from jupyter_durable.engine.setting import encoded
 from jupyter_durable.entries import Entry
-from jupyter_durable.event_data import ExecutionHeader, Fork, Origin, Outcome, Payload
-from jupyter_durable.events import ExecutionEnded
+from jupyter_durable.event_data import ExecutionHeader, Fork, Origin, Payload
 from jupyter_durable.evidence import EvidenceBook
 from jupyter_durable.history import History
 from jupyter_durable.log.base import EventLog, ExecutionRecord
@@ -96,10 +90,8 @@ def switch(log: EventLog, run: str, branch: str, *, by: str = "") -> BranchView:
     """
     records, views = _views(log, run)
     view = _named(views, records, branch)
-    header = msgspec.structs.replace(
-        view.newest.header, head={r.header.branch: r.last for r in records}[view.branch], origin=None, fork=None,
-        sample=None, switched=by or who(), **_mine(run),
-    )  # fmt: skip
+    head = {r.header.branch: r.last for r in records}[view.branch]
+    header = remarks.remark_on(view.newest.header, head, switched=by or who())
     return _written(log, header)
 
 
@@ -130,21 +122,18 @@ def _forked(
         _check_read(before, name)
     number, name = branch_of_number(before.run, len(views) + 1)
     digests = Inputs.of(values, frozenset(values), EvidenceBook()).digests
-    return msgspec.structs.replace(
+    return remarks.remark_on(
         before,
+        None,
         branch=number,
         branch_name=name,
-        head=None,
         origin=Origin(branch=old.branch, execution=history.headers[-1].execution, seq=history.seq),
         fork=Fork(at=entry.begun, name=entry.key.name, n=entry.key.n, by=by or who()),
         set={**old.first.set, **stored},
-        switched="",
-        sample=None,
         root=old.first.root,
         generation=max(view.first.generation for view in views) + 1,
         inputs={**before.inputs, **digests},
         values={each: payload for each, payload in before.values.items() if each not in stored},
-        **_mine(before.run),
     )
 
 
@@ -175,20 +164,7 @@ def _check_read(header: ExecutionHeader, name: str) -> None:
     raise errors.UsageError(f"`{name}` {what}, so it cannot be set for a branch. The cell reads: {listed}.")
 
 
-def _mine(run: str) -> dict[str, Any]:
-    """What a short execution of this process says of itself."""
-    return {
-        "execution": new_execution_id(run), "purpose": "decide", "flags": {}, "pid": os.getpid(),
-        "host": socket.gethostname(), "python": platform.python_version(),
-    }  # fmt: skip
-
-
 def _written(log: EventLog, header: ExecutionHeader) -> BranchView:
-    writer = log.begin(header)
-    try:
-        writer.append(ExecutionEnded(at=clock.now(), data=Outcome(status="decided")))
-    finally:
-        writer.close()
-    log.fold()
+    remarks.write(log, header)
     _, views = _views(log, header.run)
     return next(view for view in views if view.branch == header.branch)

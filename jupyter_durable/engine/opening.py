@@ -14,12 +14,14 @@ from jupyter_durable import clock, errors
 from jupyter_durable.branches import BranchView, Choice, group
 from jupyter_durable.branches import Execution as Seen
 from jupyter_durable.engine.adopting import adoption
+from jupyter_durable.engine.cancellation import refuse_cancelled
 from jupyter_durable.engine.execution import Execution
 from jupyter_durable.engine.hidden import too_large
 from jupyter_durable.engine.hooks import HOOKS
 from jupyter_durable.engine.inputs import Inputs, at_end, restore
 from jupyter_durable.engine.options import RunSpec
 from jupyter_durable.engine.prospect import Prospect, branch_of_number, decided, look, policy_after, refuse_stalled
+from jupyter_durable.engine.remarks import new_execution_id
 from jupyter_durable.engine.setting import Setting, shown
 from jupyter_durable.event_data import Decision, ExecutionHeader, Origin, Outcome, Payload, Sample
 from jupyter_durable.events import FORMAT, Decided, ExecutionEnded
@@ -65,7 +67,9 @@ def begin(spec: RunSpec, log: EventLog) -> Execution:
 def _begin_once(spec: RunSpec, log: EventLog) -> Execution:
     found = look(spec, log, _restore)
     choice, own, inputs = found.choice, found.own, found.inputs
+    seen: set[str] = set()
     if choice.take is not None:
+        seen = refuse_cancelled(spec, log, choice.take)
         refuse_stalled(spec, choice.take, own)
     header = _header(spec, found)
     if choice.take is not None:
@@ -76,6 +80,7 @@ def _begin_once(spec: RunSpec, log: EventLog) -> Execution:
     execution = Execution(
         spec, log, writer, header, Replay(own, found.source, found.policy), found.book, _branch_off
     )  # fmt: skip
+    execution.cancel_watch.used |= seen
     execution.before_end.append(setting.undo)
     if header.set:
         execution.stats.notices.append(f"set on this branch: {shown(header.set)}; the notebook's own value comes back")
@@ -202,11 +207,6 @@ def _branch_off(execution: Execution, reason: str) -> tuple[Writer, ExecutionHea
         replay.match.serve(old.own, entry)
     execution.stats.notices.append(f"{reason}: a new branch, `{header.branch_name}`, was made from here")
     return writer, header, replay
-
-
-def new_execution_id(run: str) -> str:
-    """An id that sorts by time within a run: the run's first digits, milliseconds, four random bytes."""
-    return f"{run[:8]}-{int(clock.now() * 1000):012x}-{clock.token_bytes(4).hex()}"
 
 
 def _version() -> str:

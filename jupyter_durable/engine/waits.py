@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from jupyter_durable import clock
-from jupyter_durable.call import Call, Execute
+from jupyter_durable.call import Call, Execute, Place
 from jupyter_durable.engine import payloads
 from jupyter_durable.engine.blame import mark_failure
 from jupyter_durable.engine.stats import StepRow
@@ -47,6 +47,11 @@ def request_id(branch: str, key: Key, shown: str, lapsed: int) -> str:
     The same after a crash; another once something else is shown, or when it is asked again after it had lapsed.
     """
     return blake2b("\0".join((branch, *map(str, key), shown, str(lapsed))).encode(), digest_size=6).hexdigest()
+
+
+def child_id(branch: str, key: Key) -> str:
+    """The id by which a signal names a child run: derived from branch and key."""
+    return request_id(branch, key, "child run", 0)
 
 
 class Wait:
@@ -158,6 +163,7 @@ class Room:
     def poll(self) -> None:
         """End what can end now: timers that fired, requests that lapsed, signals that came. Then perhaps park."""
         execution = self.execution
+        execution.cancel_watch.look()
         with execution.lock:
             if not self.waits or execution.ended:
                 return
@@ -185,6 +191,8 @@ class Room:
             wanted = signal.request == wait.info.request if signal.request else signal.name == wait.call.name
             if wait.call.kind == "approval" and not signal.request:
                 wanted = False
+            if signal.child and signal.child != execution.children.path_of(wait.call.place):
+                continue
             if not meant or not wanted or signal.id in self._taken:
                 continue
             if signal.sent and wait.info.until is not None and signal.sent > wait.info.until:
@@ -321,8 +329,22 @@ class Room:
         execution.sealed = f"it is parked, and waits {'; '.join(said)}."
         execution.parked = parked
         execution.flush()
+        self.end_all(parked)
+
+    def end_inside(self, place: Place, error: BaseException) -> None:
+        """Let the waits of one place, and of what was begun in it, raise."""
+        for wait in list(self.waits):
+            around: Place | None = wait.call.place
+            while around is not None and around is not place:
+                around = around.parent
+            if around is place:
+                wait.error = error
+                wait.finish()
+
+    def end_all(self, error: BaseException) -> None:
+        """The run has been sealed: every wait raises, and in the log it goes on."""
         for wait in self.waits:
-            wait.error = parked
+            wait.error = error
             if wait.row is not None:
                 wait.row.seconds = 0.0
             wait.finish()

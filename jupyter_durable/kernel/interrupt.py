@@ -100,6 +100,7 @@ class Interrupts:
         """
         self._execution, self._task = execution, task
         execution.on_interrupt = self._deliver
+        execution.on_cancel = self._end_await
         self.state = "running"
         if self.pressed:
             execution.interrupted = True
@@ -158,6 +159,12 @@ class Interrupts:
             execution.pending_interrupt = False
             if self._task is not None and not self._task.done():
                 self._task.cancel()
+
+    def _end_await(self) -> None:
+        """Somebody has cancelled the run from outside: what the cell awaits ends. Other code comes to a step itself."""
+        task = self._task
+        if task is not None and not task.done():
+            task.get_loop().call_soon_threadsafe(task.cancel)
 
     def _force(self) -> None:
         """A second press: the code may have swallowed the first."""

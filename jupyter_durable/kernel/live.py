@@ -20,7 +20,7 @@ from jupyter_durable.engine.flags import Flags
 from jupyter_durable.engine.opening import begin
 from jupyter_durable.engine.options import RunSpec, run_id
 from jupyter_durable.engine.stats import StepRow
-from jupyter_durable.errors import DurableError, LogError, RunSealed, UsageError
+from jupyter_durable.errors import DurableError, LogError, RunCancelled, RunSealed, UsageError
 from jupyter_durable.event_data import ExecutionHeader
 from jupyter_durable.kernel.cell import as_sentence
 from jupyter_durable.kernel.display import Summary
@@ -58,7 +58,7 @@ class Ran:
     rows: list[StepRow]
     replayed: int
     """Steps that came back."""
-    stopped: DurableError | None
+    stopped: DurableError | RunCancelled | None
     """What stopped it before its end."""
 
 

@@ -66,10 +66,11 @@ class ErrorHandler:
             else:
                 shell.showtraceback((kind, error, tb), running_compiled_code=True)
             return None
-        parked = frame.execution.parked
-        if parked is not None and not frame.execution.interrupted:
-            as_sentence(parked)
-        shown = parked or self._as_shown(error, interrupted=frame.execution.interrupted)
+        execution = frame.execution
+        ended = execution.reason if execution.cancelled is not None else execution.parked
+        if ended is not None and (execution.cancelled is not None or not execution.interrupted):
+            as_sentence(ended)
+        shown = ended or self._as_shown(error, interrupted=frame.execution.interrupted)
         self._ended[frame.execution] = (shown, error)
         clean(shown)
         result = getattr(shell.displayhook, "exec_result", None)

@@ -8,6 +8,7 @@ from jupyter_durable import answering
 from jupyter_durable.errors import UsageError
 from jupyter_durable.event_data import WaitInfo
 from jupyter_durable.kernel.display import Shown, table
+from jupyter_durable.sentences import moment
 
 if TYPE_CHECKING:
     from jupyter_durable.kernel.magics import Console
@@ -19,8 +20,7 @@ def waiting(console: Console, rest: str) -> Shown | str:
     if not waits:
         return "Nothing waits."
     rows = [
-        (wait.number, wait.run_name, wait.title, answering.moment(wait.info.until), _how(wait), _said(wait))
-        for wait in waits
+        (wait.number, wait.run_name, wait.title, moment(wait.info.until), _how(wait), _said(wait)) for wait in waits
     ]
     return table(["number", "run", "waits for", "until", "answer", "said"], rows)
 

@@ -43,7 +43,7 @@ failed AS (
             || s.name || ':' || substr(s.digest, 1, 6) || '.' || coalesce(s.n, 0) AS inner_scope
     FROM placed f
     JOIN placed s ON s.execution = f.execution AND s.seq = f.step AND s.type = 'step_started'
-    WHERE f.type IN ('step_failed', 'attempt_failed') AND coalesce(s.kind, 'step') <> 'model'
+    WHERE f.type IN ('step_failed', 'attempt_failed') AND coalesce(s.kind, 'step') NOT IN ('model', 'run')
 ),
 adopted AS (
     SELECT data ->> '$.execution' AS execution, CAST(data ->> '$.seq' AS BIGINT) AS seq

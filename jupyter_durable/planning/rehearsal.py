@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 from jupyter_durable import errors
 from jupyter_durable.attempts import OF_FAILED_ATTEMPT
-from jupyter_durable.call import Adopt, Branch, Call, Execute, Place, Policy, Recorded, Stop, Verdict
+from jupyter_durable.call import RUN, Adopt, Branch, Call, Execute, Place, Policy, Recorded, Stop, Verdict
 from jupyter_durable.engine.tally import Savings, Tally
 from jupyter_durable.entries import Entry
 from jupyter_durable.history import History
@@ -44,6 +44,7 @@ class Rehearsal:
         self._bodies: dict[str, Key] = {}
         self._ends: dict[str, int] = {}
         self._settled: set[str] = set()
+        self._children: set[str] = set()
         self._tainted: dict[str, Place] = {}
         self.reason = ""
         """Why another branch is gone over to in the middle; empty if none is."""
@@ -76,6 +77,8 @@ class Rehearsal:
     def _index(self, history: History) -> None:
         for entry in history.entries.values():
             self._bodies[inner_scope(entry.key)] = entry.key
+            if entry.kind == RUN:
+                self._children.add(inner_scope(entry.key))
             scope = entry.key.scope
             while scope:
                 self._ends[scope] = max(self._ends.get(scope, -1), entry.end, entry.begun)
@@ -105,6 +108,8 @@ class Rehearsal:
             verdict = self._replay.ask(call)
         if place.tainted and place.parent is not None:
             self._tainted[entry.key.scope] = place
+        if entry.kind == RUN:
+            return  # its code runs in any case, and what is inside of it is asked for by itself
         fate, why = self._judged(entry, call, verdict)
         if fate != "again":
             self._settled.add(inner_scope(entry.key))
@@ -134,7 +139,7 @@ class Rehearsal:
         if place is None:
             key = self._bodies.get(scope)
             place = Place(scope, self._place(parent_scope(scope)), is_step=key is not None)
-            place.bound, place.key = scope, key
+            place.bound, place.key = scope, None if scope in self._children else key
             self._places[scope] = place
         return place
 
