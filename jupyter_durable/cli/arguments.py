@@ -243,6 +243,34 @@ COMMANDS: tuple[Command, ...] = (
         ),
     ),
     Command(
+        "children",
+        "List the child runs of a run as a tree, and how each stands.",
+        "jupyter durable children literature-review",
+        "A child run is what `durable.run(name)` begins inside of a run.",
+        (_RUN, _BRANCH, _LOG, _JSON),
+    ),
+    Command(
+        "cancel",
+        "Cancel a run, or a child run of it: it ends at its next await or step.",
+        "jupyter durable cancel literature-review/page-3 --reason 'wrong source'",
+        "What is under way in it is in doubt, nothing recorded is lost. A run that was cancelled goes on only after "
+        "`resume`; a child run that was cancelled raises ChildCancelled in its parent.",
+        (
+            _argument("run", help="name or id of the run, with the path of a child run behind it", metavar="RUN"),
+            _argument("--reason", metavar="TEXT", default="", help="why; it is recorded"),
+            _BY,
+            _LOG,
+            _JSON,
+        ),
+    ),
+    Command(
+        "resume",
+        "Let a cancelled run go on when its cell runs again.",
+        "jupyter durable resume literature-review",
+        "It goes on from where it was cancelled.",
+        (_RUN, _BY, _LOG, _JSON),
+    ),
+    Command(
         "fold",
         "Copy what the journals hold into log.duckdb, for programs that read it there.",
         "jupyter durable fold",

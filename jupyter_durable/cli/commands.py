@@ -12,7 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from jupyter_durable.cli import branching, telling
+from jupyter_durable.cli import branching, stopping, telling
 from jupyter_durable.cli.arguments import WrongArguments
 from jupyter_durable.cli.printing import Arguments, Failed, answer, remark
 from jupyter_durable.cli.tables import count, duration, facts, inert, moment, sentence, table
@@ -319,6 +319,9 @@ WORDS: dict[str, Callable[[Arguments], int]] = {
     "waiting": telling.waiting,
     "approve": telling.approve,
     "signal": telling.signal,
+    "children": stopping.children,
+    "cancel": stopping.cancel,
+    "resume": stopping.resume,
     "fold": fold,
     "trust": trust,
 }

@@ -206,6 +206,7 @@ def wait(view: WaitView) -> Shape:
         "request": info.request,
         "kind": view.kind,
         "signal": view.name if view.kind == "signal" else None,
+        "child": view.child or None,
         "question": info.question or None,
         "choices": list(info.choices),
         "until": info.until,

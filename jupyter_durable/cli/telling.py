@@ -92,7 +92,7 @@ def waiting(args: Arguments) -> int:
             [
                 [
                     str(each.number),
-                    each.run_name,
+                    each.whose,
                     each.title,
                     "|".join(each.info.choices) or ("yes|no" if each.kind == "approval" else ""),
                     "" if each.info.until is None else moment(each.info.until),
@@ -124,15 +124,16 @@ def approve(args: Arguments) -> int:
 
 def signal(args: Arguments) -> int:
     """`jupyter durable signal RUN NAME [VALUE]`."""
-    from jupyter_durable import answering
+    from jupyter_durable import answering, client
     from jupyter_durable.cli import shapes
     from jupyter_durable.event_data import WaitInfo
 
     log = shapes.open_existing(args.log)
-    run = shapes.find_run(log, args.run)
+    found, child = client.find_child(log, args.run)
+    run = f"{found}/{child}" if child else found
     value = None if args.value is None else answering.value_of(args.value, WaitInfo())
     new = answering.send(log, run, args.name, value, signal_id=args.id, by=args.by, via="command line")
-    shape = {"format": shapes.FORMAT, "log": log.location, "run": run, "name": args.name, "new": new}
+    shape = {"format": shapes.FORMAT, "log": log.location, "run": found, "name": args.name, "new": new}
     said = "was sent; it is used when the run waits for it" if new else "had been sent before, and counts once"
     answer(args, shape, lambda: f"Signal {inert(args.name)} {said}.")
     return 0

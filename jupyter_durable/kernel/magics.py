@@ -16,6 +16,7 @@ from jupyter_durable.kernel.branch_words import diff, fork, made, samples, switc
 from jupyter_durable.kernel.cell import as_sentence
 from jupyter_durable.kernel.display import Shown, code_marked, duration, table
 from jupyter_durable.kernel.header import flags_help, nearest
+from jupyter_durable.kernel.stopping_words import cancel, children, resume
 from jupyter_durable.kernel.waiting_words import approve, signal, waiting
 from jupyter_durable.log.base import EventLog
 
@@ -344,6 +345,9 @@ WORDS: dict[str, Word] = {
     "waiting": Word("waiting [RUN]", "what runs wait for, and how to answer", waiting),
     "approve": Word("approve [NUMBER] ANSWER", "answer what a run asks: yes, no, or one of its choices", approve),
     "signal": Word("signal [RUN/]NAME [VALUE]", "send a signal to a run; the value is JSON or text", signal),
+    "children": Word("children [RUN]", "the child runs of a run, as a tree, and how each stands", children),
+    "cancel": Word("cancel RUN[/CHILD] [REASON]", "end a run, or a child run, at its next await or step", cancel),
+    "resume": Word("resume [RUN]", "let a cancelled run go on when its cell runs again", resume),
     "spend": Word("spend [RUN] [run|cell|step|branch|notebook|day|model|all]", "what model calls cost", _spend),
     "budget": Word(
         "budget [LIMIT|off]", "the most that all runs of the notebook may spend: 5usd, 200k tokens", _budget

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from jupyter_durable import answering
+from jupyter_durable import answering, client
 from jupyter_durable.errors import UsageError
 from jupyter_durable.event_data import WaitInfo
 from jupyter_durable.kernel.display import Shown, table
@@ -19,9 +19,7 @@ def waiting(console: Console, rest: str) -> Shown | str:
     waits = answering.waiting(console.log, console.find(rest) if rest else "")
     if not waits:
         return "Nothing waits."
-    rows = [
-        (wait.number, wait.run_name, wait.title, moment(wait.info.until), _how(wait), _said(wait)) for wait in waits
-    ]
+    rows = [(wait.number, wait.whose, wait.title, moment(wait.info.until), _how(wait), _said(wait)) for wait in waits]
     return table(["number", "run", "waits for", "until", "answer", "said"], rows)
 
 
@@ -74,6 +72,10 @@ def signal(console: Console, rest: str) -> str:
     value = answering.value_of(words[1], WaitInfo()) if len(words) > 1 else None
     log = console.log
     waits = [wait for wait in answering.waiting(log) if wait.kind == "signal" and wait.name == name]
-    found = console.find(run) if run or len(waits) != 1 else waits[0].run
+    if run:
+        known, child = client.find_child(log, run, console.hooks.surroundings.notebook_id or None)
+        found = f"{known}/{child}" if child else known
+    else:
+        found = waits[0].run if len(waits) == 1 else console.find("")
     answering.send(log, found, name, value, via="magic")
     return f"Signal `{name}` was sent; it is used when the run waits for it."

@@ -80,6 +80,7 @@ def _item(wait: answering.WaitView) -> WaitItem:
         request=info.request,
         kind=wait.kind,  # type: ignore[arg-type] # the words of both
         signal=wait.name if wait.kind == "signal" else "",
+        child=wait.child,
         question=info.question,
         choices=list(info.choices),
         schema=schema_of(info),

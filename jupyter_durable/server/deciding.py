@@ -9,7 +9,15 @@ from typing import Any
 from jupyter_durable import client
 from jupyter_durable.errors import UsageError
 from jupyter_durable.server.logs import LogView, branch_of, branches_of, newest_of, records_of
-from jupyter_durable.server.shapes import DecideQuestion, Done, ForkQuestion, SettleQuestion, SwitchQuestion
+from jupyter_durable.server.shapes import (
+    CancelQuestion,
+    DecideQuestion,
+    Done,
+    ForkQuestion,
+    ResumeQuestion,
+    SettleQuestion,
+    SwitchQuestion,
+)
 
 _DECIDED = {
     "all": "Finished steps keep their recorded results.",
@@ -77,6 +85,46 @@ def switch(view: LogView, question: SwitchQuestion, by: str) -> Done:
         branch_name=branch.name,
         by=by,
         message=f"The cell takes up {branch.name} when it runs next.",
+    )
+
+
+def cancel(view: LogView, question: CancelQuestion, by: str) -> Done:
+    """Answer to POST cancel.
+
+    Raises:
+        UsageError: nothing of it is left to cancel.
+    """
+    records_of(view.look(), question.run)
+    done = client.cancel(
+        view.log, question.run, child=question.child, reason=question.reason, by=by, via="panel"
+    )  # fmt: skip
+    if done.alive:
+        message = "It ends at its next await or step."
+    elif done.child:
+        message = "It ends when the cell comes to it again."
+    else:
+        message = "It is cancelled, and goes on only when it is resumed."
+    return Done(
+        log=view.name, run=question.run, branch=done.branch, branch_name=done.branch_name, by=by, message=message
+    )
+
+
+def resume(view: LogView, question: ResumeQuestion, by: str) -> Done:
+    """Answer to POST resume.
+
+    Raises:
+        BranchBusy: the branch is running right now.
+        UsageError: it is not cancelled.
+    """
+    records_of(view.look(), question.run)
+    branch = client.resume(view.log, question.run, by=by)
+    return Done(
+        log=view.name,
+        run=question.run,
+        branch=branch.branch,
+        branch_name=branch.name,
+        by=by,
+        message="It may go on. Run the cell again: it goes on from where it was cancelled.",
     )
 
 

@@ -153,7 +153,7 @@ def run_item(records: list[ExecutionRecord], here: _Here) -> RunItem:
     return RunItem(
         run=header.run,
         name=header.name,
-        status=run_status(branch.newest),
+        status=run_status(branch),
         branch=branch.branch,
         branch_name=branch.name,
         branches=len(branches),
@@ -171,9 +171,11 @@ def run_item(records: list[ExecutionRecord], here: _Here) -> RunItem:
     )
 
 
-def run_status(execution: Seen) -> RunStatus:
-    """How a run stands, from its newest execution."""
-    word = _status(execution)
+def run_status(branch: BranchView) -> RunStatus:
+    """How a run stands on a branch: by its newest execution, unless somebody has cancelled it."""
+    if branch.cancelled is not None and not branch.newest.running:
+        return "cancelled"
+    word = _status(branch.newest)
     return "stopped" if word == "decided" else word
 
 
@@ -192,7 +194,7 @@ def branch_item(branch: BranchView, branches: list[BranchView], records: list[Ex
     return BranchItem(
         branch=branch.branch,
         name=branch.name,
-        status=run_status(branch.newest),
+        status=run_status(branch),
         executions=len(mine),
         started=mine[0].started,
         ended=by_id[branch.newest.header.execution].ended,

@@ -61,7 +61,7 @@ def page(view: LogView, run: str, branch: str, *, after: int = -1, epoch: str = 
                 head=max([index.head, *(r.last.seq for r in records if r.header.branch == found.branch)]),
                 running=running,
                 newest=newest.header.execution,
-                newest_status=run_status(newest),
+                newest_status=run_status(found),
                 totals=totals(index, running),
                 notices=notices(index.notices),
                 untrusted=index.untrusted,

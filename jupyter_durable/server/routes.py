@@ -20,11 +20,13 @@ from jupyter_durable.server.shapes import (
     About,
     AnswerQuestion,
     Bill,
+    CancelQuestion,
     DecideQuestion,
     Diff,
     Done,
     ForkQuestion,
     Page,
+    ResumeQuestion,
     RunDetail,
     Runs,
     SettleQuestion,
@@ -174,6 +176,14 @@ def _switch(asked: Question) -> Done:
     return deciding.switch(asked.view, asked.read(SwitchQuestion), asked.person)
 
 
+def _cancel(asked: Question) -> Done:
+    return deciding.cancel(asked.view, asked.read(CancelQuestion), asked.person)
+
+
+def _resume(asked: Question) -> Done:
+    return deciding.resume(asked.view, asked.read(ResumeQuestion), asked.person)
+
+
 def _waiting(asked: Question) -> Waits:
     place = asked.place
     return answering.waits(asked.logs.find(place), str(place.log))
@@ -257,6 +267,8 @@ ROUTES: tuple[Route, ...] = (
     Route("POST", "settle", _settle, "Say what happened to a step in doubt.", Done, SettleQuestion, (_NOTEBOOK,)),
     Route("POST", "fork", _fork, "Make a branch that begins anew at a step.", Done, ForkQuestion, (_NOTEBOOK,)),
     Route("POST", "switch", _switch, "Choose which branch is taken up next.", Done, SwitchQuestion, (_NOTEBOOK,)),
+    Route("POST", "cancel", _cancel, "Cancel a run, or a child run of it.", Done, CancelQuestion, (_NOTEBOOK,)),
+    Route("POST", "resume", _resume, "Let a cancelled run go on.", Done, ResumeQuestion, (_NOTEBOOK,)),
     Route("GET", "waiting", _waiting, "What runs wait for.", Waits, None, (_NOTEBOOK,)),
     Route("POST", "answer", _answer, "Answer what a run asks.", Done, AnswerQuestion, (_NOTEBOOK,)),
     Route("POST", "signal", _signal, "Send a signal to a run.", Done, SignalQuestion, (_NOTEBOOK,)),

@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import Literal
 
 from jupyter_durable.branches import BranchView
+from jupyter_durable.engine.cancellation import said
 from jupyter_durable.event_data import Outcome
 from jupyter_durable.log.base import ExecutionRecord
 from jupyter_durable.server.shapes import Waiting, WaitingStep
 
-Kind = Literal["settle", "decide", "resume", "read", "answer", "timer"]
+Kind = Literal["settle", "decide", "resume", "read", "answer", "timer", "cancelled"]
 
 _KINDS: dict[str, Kind] = {
     "InDoubtError": "settle",
@@ -32,6 +33,12 @@ def waiting(newest: BranchView, branches: list[BranchView], records: list[Execut
     outcome = execution.outcome
     if execution.running or (outcome is not None and outcome.status in ("completed", "failed")):
         return None
+    if newest.cancelled is not None:
+        return Waiting(
+            kind="cancelled", branch=newest.branch, branch_name=newest.name, steps=[],
+            message=f"It was {said(newest.cancelled)}. It goes on only when it is resumed."[:_MESSAGE],
+            since=newest.cancelled.sent,
+        )  # fmt: skip
     record = next(each for each in records if each.header.execution == execution.header.execution)
     decided = max((each.started for each in records if each.header.purpose == "decide"), default=0.0) > record.started
     kind, message = _kind(outcome, decided=decided)

@@ -119,7 +119,7 @@ class Watcher:
             for branch in branches_of(records):
                 last = max(r.last.seq for r in records if r.header.branch == branch.branch)
                 found[branch.branch] = Hint(
-                    log=view.name, run=run, branch=branch.branch, seq=last, status=run_status(branch.newest)
+                    log=view.name, run=run, branch=branch.branch, seq=last, status=run_status(branch)
                 )
             fresh |= {r.header.branch for r in records if r.running or (r.ended or 0.0) > lately}
         before = self._seen.get(view.log.directory)

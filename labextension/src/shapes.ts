@@ -92,6 +92,16 @@ export interface ISwitchQuestion {
   branch: string;
 }
 
+export interface ICancelQuestion {
+  run: string;
+  child: string;
+  reason: string;
+}
+
+export interface IResumeQuestion {
+  run: string;
+}
+
 export interface IDone {
   format: number;
   log: string;
@@ -102,7 +112,7 @@ export interface IDone {
   message: string;
 }
 
-export type RunStatus = 'running' | 'completed' | 'failed' | 'interrupted' | 'stopped' | 'decided' | 'parked';
+export type RunStatus = 'running' | 'completed' | 'failed' | 'interrupted' | 'stopped' | 'decided' | 'parked' | 'cancelled';
 
 export type StepStatus = 'running' | 'waiting' | 'in_doubt' | 'completed' | 'failed' | 'cancelled' | 'not_stored' | 'adopted';
 
@@ -309,7 +319,7 @@ export interface IWaitingStep {
 }
 
 export interface IWaiting {
-  kind: 'settle' | 'decide' | 'resume' | 'read' | 'answer' | 'timer';
+  kind: 'settle' | 'decide' | 'resume' | 'read' | 'answer' | 'timer' | 'cancelled';
   branch: string;
   branch_name: string;
   steps: IWaitingStep[];
@@ -470,6 +480,7 @@ export interface IWaitItem {
   request: string;
   kind: 'timer' | 'signal' | 'approval';
   signal: string;
+  child: string;
   question: string;
   choices: string[];
   schema: unknown;

@@ -13,11 +13,13 @@ from jupyter_durable.server.shapes.asking import (
     Bill,
     BillLine,
     By,
+    CancelQuestion,
     DecideQuestion,
     Diff,
     DiffRow,
     Done,
     ForkQuestion,
+    ResumeQuestion,
     SettleQuestion,
     SqlAnswer,
     SqlQuestion,
@@ -74,7 +76,8 @@ ANSWERS: tuple[type[Shape], ...] = (
 """What is answered; `Hint` comes by the event bus."""
 
 QUESTIONS: tuple[type[Shape], ...] = (
-    SqlQuestion, DecideQuestion, SettleQuestion, ForkQuestion, SwitchQuestion, AnswerQuestion, SignalQuestion,
+    SqlQuestion, DecideQuestion, SettleQuestion, ForkQuestion, SwitchQuestion, CancelQuestion,
+    ResumeQuestion, AnswerQuestion, SignalQuestion,
 )  # fmt: skip
 """What is sent."""
 
@@ -92,6 +95,7 @@ __all__ = [
     "BillLine",
     "BranchItem",
     "By",
+    "CancelQuestion",
     "DecideQuestion",
     "Diff",
     "DiffRow",
@@ -112,6 +116,7 @@ __all__ = [
     "Part",
     "Problem",
     "ProgressItem",
+    "ResumeQuestion",
     "RunDetail",
     "RunItem",
     "RunStatus",

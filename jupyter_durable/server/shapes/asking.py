@@ -152,8 +152,25 @@ class SwitchQuestion(Shape, frozen=True, kw_only=True):
     """Name or id."""
 
 
+class CancelQuestion(Shape, frozen=True, kw_only=True):
+    """Body of POST cancel: a run, or a child run of it, is to end."""
+
+    run: str
+    """Its id."""
+    child: str = ""
+    """Path of the child run that alone is cancelled; empty: the whole run."""
+    reason: str = ""
+
+
+class ResumeQuestion(Shape, frozen=True, kw_only=True):
+    """Body of POST resume: a cancelled run may go on when its cell runs again."""
+
+    run: str
+    """Its id."""
+
+
 class Done(Shape, frozen=True, kw_only=True):
-    """Answer to POST decide, settle, fork, switch, answer and signal."""
+    """Answer to POST decide, settle, fork, switch, cancel, resume, answer and signal."""
 
     format: int = FORMAT
     log: str

@@ -55,7 +55,7 @@ class WaitingStep(Shape, frozen=True, kw_only=True):
 class Waiting(Shape, frozen=True, kw_only=True):
     """What a run waits for, that only a person can do. Another kind may come; show its message, then."""
 
-    kind: Literal["settle", "decide", "resume", "read", "answer", "timer"]
+    kind: Literal["settle", "decide", "resume", "read", "answer", "timer", "cancelled"]
     """``settle``: say what happened to a step, by POST settle. ``decide``: say what becomes of steps after an edit, by
     POST decide. ``resume``: run the cell again. ``read``: it stopped for another reason, which the message says.
     ``answer``: it is parked until somebody answers, see GET waiting. ``timer``: it is parked until a moment comes."""

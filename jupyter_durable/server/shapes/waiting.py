@@ -23,6 +23,8 @@ class WaitItem(Shape, frozen=True, kw_only=True):
     kind: Literal["timer", "signal", "approval"]
     signal: str
     """Name of the signal; empty for others."""
+    child: str
+    """Path of the child run that waits; empty: the run itself."""
     question: str
     choices: list[str]
     """What may be answered; empty for yes and no, or whatever fits `schema`."""
