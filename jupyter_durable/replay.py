@@ -218,7 +218,7 @@ class Replay:
             return self._live(call, f"from {entry.label} on")
         if call.kind == RUN:
             self.match.serve(source, entry)
-            return NEW
+            return NEW if place.tainted else Execute(instead_of=entry)
         if self.anew.lies_in(entry):
             self.match.serve(source, entry)
             return self._live(call, f"the branch was forked inside of it, at {self.anew.label}")

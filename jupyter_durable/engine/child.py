@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from contextvars import Token
 
     from jupyter_durable.engine.execution import Execution
+    from jupyter_durable.entries import Entry
 
 
 class Child:
@@ -64,6 +65,8 @@ class Child:
         self._row = StepRow(-1, name, "running", 0.0, self._why, RUN)
         self._begun = clock.monotonic()
         if self.entry is None:
+            if isinstance(verdict, Execute) and verdict.instead_of is not None:
+                self.error = self._recorded_error(verdict.instead_of)  # cancelled on the branch of origin
             self._intend()
         else:
             self._row.number = self.entry.begun
@@ -87,14 +90,18 @@ class Child:
     def _continue(self) -> None:
         entry, execution = self.entry, self.execution
         assert entry is not None
-        if entry.state == "failed" and entry.error is not None and entry.error.type.endswith(ChildCancelled.__name__):
-            restored = restore_error(entry.error, execution.log.read_blob)
-            if isinstance(restored, ChildCancelled):
-                self.error = restored
+        self.error = self._recorded_error(entry)
         if self._in_order:
             execution.order.turnstile.started(entry)
         else:
             execution.order.passed(entry)
+
+    def _recorded_error(self, entry: Entry) -> ChildCancelled | None:
+        """What it was cancelled with, as it is recorded."""
+        if entry.state != "failed" or entry.error is None or not entry.error.type.endswith(ChildCancelled.__name__):
+            return None
+        restored = restore_error(entry.error, self.execution.log.read_blob)
+        return restored if isinstance(restored, ChildCancelled) else None
 
     @property
     def _in_order(self) -> bool:

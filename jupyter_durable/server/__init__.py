@@ -19,6 +19,8 @@ POST   decide                                    body `DecideQuestion`          
 POST   settle                                    body `SettleQuestion`                           `Done`
 POST   fork                                      body `ForkQuestion`                             `Done`
 POST   switch                                    body `SwitchQuestion`                           `Done`
+POST   cancel                                    body `CancelQuestion`                           `Done`
+POST   resume                                    body `ResumeQuestion`                           `Done`
 GET    waiting                                                                                   `Waits`
 POST   answer                                    body `AnswerQuestion`                           `Done`
 POST   signal                                    body `SignalQuestion`                           `Done`

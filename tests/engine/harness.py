@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from jupyter_durable.engine.execution import Execution
-from jupyter_durable.errors import DurableError
+from jupyter_durable.errors import DurableError, RunCancelled
 from jupyter_durable.event_data import ExecutionHeader
 from jupyter_durable.events import AnyEvent
 from jupyter_durable.log.memory import MemoryLog, MemoryWriter
@@ -119,7 +119,7 @@ def play(program: Program, log: MortalLog, die_after: int | None = None, **flags
                 result.value = await program()
         except Died:
             result.died = True
-        except (DurableError, Exception, asyncio.CancelledError) as error:
+        except (DurableError, Exception, asyncio.CancelledError, RunCancelled) as error:
             result.error = error
             result.died = _died_inside(error)
         finally:
