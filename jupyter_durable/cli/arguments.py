@@ -252,7 +252,7 @@ COMMANDS: tuple[Command, ...] = (
     Command(
         "cancel",
         "Cancel a run, or a child run of it: it ends at its next await or step.",
-        "jupyter durable cancel literature-review/page-3 --reason 'wrong source'",
+        "jupyter durable cancel literature-review --reason 'wrong source'",
         "What is under way in it is in doubt, nothing recorded is lost. A run that was cancelled goes on only after "
         "`resume`; a child run that was cancelled raises ChildCancelled in its parent.",
         (

@@ -312,6 +312,8 @@ def test_the_example_of_every_command_works(command, script, cli, key_file, monk
     if command.name == "approve":
         script(ASKING.replace("literature-review", "asks"))
         words[3] = str(cli("waiting", "--json").json["waiting"][0]["number"])
+    if command.name == "resume":
+        assert cli("cancel", "literature-review").code == 0
     if command.name == "diff":
         assert cli("fork", "literature-review", "--at", "plan").code == 0
     if command.name == "samples":

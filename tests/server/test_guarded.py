@@ -113,7 +113,7 @@ def test_an_authoriser_that_says_no_is_obeyed_by_every_route(fetch, jp_serverapp
 
     assert codes == {403}
     assert set(asked) == {("jupyter_durable", "read"), ("jupyter_durable", "write")}
-    assert [action for _, action in asked].count("write") == 6, "SQL only reads"
+    assert [action for _, action in asked].count("write") == 8, "SQL only reads"
 
 
 def test_a_poll_does_not_keep_an_idle_server_alive(ask, doubled, jp_serverapp):
