@@ -11,12 +11,12 @@ from typing import Any
 import msgspec
 
 from jupyter_durable import answers, clock
+from jupyter_durable.child_runs import children_of, path_of
 from jupyter_durable.client import find_branch, find_child, views_of, who
 from jupyter_durable.entries import Entry
 from jupyter_durable.errors import UsageError
 from jupyter_durable.event_data import Signal, WaitInfo
 from jupyter_durable.history import History
-from jupyter_durable.lineage import children_of, path_of
 from jupyter_durable.log.base import EventLog
 from jupyter_durable.sentences import moment
 

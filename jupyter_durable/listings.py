@@ -9,10 +9,10 @@ from jupyter_durable import errors
 from jupyter_durable.branches import BranchView, group
 from jupyter_durable.branches import Execution as Seen
 from jupyter_durable.call import RUN
+from jupyter_durable.child_runs import children_of, inside_of, path_of
 from jupyter_durable.engine.waits import child_id
 from jupyter_durable.entries import Entry
 from jupyter_durable.history import History
-from jupyter_durable.lineage import children_of, inside_of, path_of
 from jupyter_durable.log.base import EventLog, ExecutionRecord
 
 RunStatus = Literal["running", "completed", "failed", "interrupted", "stopped", "parked", "cancelled"]

@@ -31,7 +31,7 @@ FLOORS: list[set[str]] = [
         "call",
         "matching",
         "attempts",
-        "lineage",
+        "child_runs",
         "reusing",
         "forks",
         "spoken",
