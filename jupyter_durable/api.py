@@ -26,6 +26,7 @@ from jupyter_durable.log.base import EventLog
 from jupyter_durable.retry import RetryPolicy, parse_duration
 from jupyter_durable.running import RunContext
 from jupyter_durable.values.refused import unstorable_annotation
+from jupyter_durable.versions import VersioningWords
 from jupyter_durable.waiting import WaitingWords
 from jupyter_durable.working import WorkingWords
 
@@ -178,7 +179,7 @@ def _wrapped(spec: StepSpec) -> Any:
     return wrapper
 
 
-class Durable(WaitingWords, WorkingWords):
+class Durable(WaitingWords, WorkingWords, VersioningWords):
     """The namespace ``durable``: words for the code of a durable run."""
 
     def step(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:

@@ -56,7 +56,7 @@ FLOORS: list[set[str]] = [
         "diagnose",
     },
     # 4: model and tool calls become steps
-    {"capture", "integrations", "waiting", "working", "api"},
+    {"capture", "integrations", "waiting", "working", "versions", "api"},
     # 5: rooms that never import each other
     {"kernel", "server", "widget", "cli", "demo", "testing"},
 ]
