@@ -62,7 +62,7 @@ FLOORS: list[set[str]] = [
         "diagnose",
     },
     # 4: model and tool calls become steps
-    {"capture", "integrations", "stepping", "waiting", "working", "stopping", "api"},
+    {"capture", "integrations", "stepping", "waiting", "working", "stopping", "versions", "api"},
     # 5: rooms that never import each other
     {"kernel", "server", "widget", "cli", "demo", "testing"},
 ]

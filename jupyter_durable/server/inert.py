@@ -113,7 +113,7 @@ def view(log: LocalLog, payload: Payload, *, trusted: bool) -> ValueView:
         data = _data(log, tree)
         table = None if data is None else table_of(str(tree.get("$")), data)
     return ValueView(
-        type=writer.type_of(tree),
+        type=writer.type_of(tree) + writer.version_of(tree),
         codec=payload.codec,
         size=size,
         json=tree if not tagged and len(text) <= LONGEST_JSON else None,
@@ -165,9 +165,26 @@ class Writer:
             return str(tree.get("type", "object"))[:200]
         return _NAMES.get(tag, tag[:200])
 
+    def version_of(self, tree: Any) -> str:
+        """The version of its class, as far as one was written: that is, unless it was 1."""
+        if not self._tagged or not isinstance(tree, dict):
+            return ""
+        if tree.get("$") == "pickle":
+            places: Any = range(len(self._classes))
+            place = next((one for one in places if self._class(one) == tree.get("type")), None)
+        else:
+            place = tree.get("class")
+        entry = self._entry(place)
+        version = self._entry(entry["of"]).get("ver") if "of" in entry else entry.get("ver")
+        return f" (version {version})" if isinstance(version, int) and 1 < version < 10**9 else ""
+
+    def _entry(self, place: Any) -> dict[str, Any]:
+        found = self._classes[place] if isinstance(place, int) and 0 <= place < len(self._classes) else None
+        return found if isinstance(found, dict) else {}
+
     def _class(self, place: Any, inside: int = 0) -> str:
-        entry = self._classes[place] if isinstance(place, int) and 0 <= place < len(self._classes) else None
-        if not isinstance(entry, dict):
+        entry = self._entry(place)
+        if not entry:
             return "object"
         if "of" in entry:
             # A stranger's table may name itself.

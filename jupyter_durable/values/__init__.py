@@ -4,6 +4,8 @@ Upper floors use the names of this file; the files beneath hold one idea each::
 
     secrets  trust                        what looks like a key; the user's own key
     refused  shapes  objects  classes     what is never stored; what objects keep; how classes are found again
+    migrations  migrated  unpickling      versions of classes: the registry; today's values of recorded ones; in pickles
+    lineage                               what a migrated value was when it was recorded, for digests
     http  raised  leaf  check             exceptions in parts; pickles without twins; where in a value the trouble is
     scalars  tables                       values without parts; arrays and frames as bytes
     walking  structural  restoring  codec values as JSON trees, and back

@@ -16,7 +16,6 @@ import logging
 import math
 import pathlib
 import re
-import sys
 import types
 import typing
 import uuid
@@ -26,8 +25,9 @@ from hashlib import blake2b
 from typing import Any
 
 from jupyter_durable.errors import Undigestable
-from jupyter_durable.values import functions, objects, raised, shapes
+from jupyter_durable.values import functions, lineage, objects, raised, shapes
 from jupyter_durable.values.frames import frame_parts
+from jupyter_durable.values.migrations import name_at, public_name, version_of
 from jupyter_durable.values.refused import refusal, type_name
 
 _LONG = 256
@@ -73,9 +73,26 @@ class Canon:
         self._open[place] = len(self._open)
         self._kept.append(value)
         try:
-            return self._node(value, cls)
+            made = self._node(value, cls)
+            return made if lineage.is_empty() else lineage.recorded_form(value, made)
         finally:
             del self._open[place]
+
+    def of_parts(self, name: str, state: dict[str, Any], base: type[Any] | None = None, content: Any = None) -> bytes:
+        """The canonical bytes of an object whose class is not there any more.
+
+        Args:
+            name: its class as `name_at` gave it.
+            state: its attributes.
+            base: the builtin class that it inherited from, if any.
+            content: what it held as such: a plain list, dict, text.
+
+        Raises:
+            Undigestable: see `bytes_of`.
+        """
+        if base is None:
+            return pack(b"object", (name.encode(), *self._state(state)))
+        return pack(b"sub" + _BASES[base], (name.encode(), self._content(content, base), *self._state(state)))
 
     def _refuse(self, value: Any, reason: str) -> Undigestable:
         path = "".join(self._path)
@@ -163,20 +180,21 @@ class Canon:
 
     def _subclass(self, value: Any, cls: type[Any], base: type[Any], tag: bytes) -> bytes:
         state = objects.state_without_caches(value, cls)
+        return pack(b"sub" + tag, (self._name(cls), self._content(value, base), *self._state(state)))
+
+    def _content(self, value: Any, base: type[Any]) -> bytes:
         if base is dict:
-            content = pack(b"d", self._mapping(dict(dict.items(value))))
-        elif base in (list, tuple):
-            content = pack(b"l", self._all(list(base.__iter__(value))))
-        elif base in (set, frozenset):
-            content = pack(b"s", self._unordered(list(base.__iter__(value))))
-        elif base is collections.deque:
-            content = pack(b"q", (self.bytes_of(value.maxlen), *self._all(list(value))))
-        else:
-            content = self.bytes_of(_PLAIN_OF[base](value))
-        return pack(b"sub" + tag, (self._name(cls), content, *self._state(state)))
+            return pack(b"d", self._mapping(dict(dict.items(value))))
+        if base in (list, tuple):
+            return pack(b"l", self._all(list(base.__iter__(value))))
+        if base in (set, frozenset):
+            return pack(b"s", self._unordered(list(base.__iter__(value))))
+        if base is collections.deque:
+            return pack(b"q", (self.bytes_of(value.maxlen), *self._all(list(value))))
+        return self.bytes_of(_PLAIN_OF[base](value))
 
     def _name(self, cls: type[Any]) -> bytes:
-        return _public_name(cls).encode()
+        return name_at(public_name(cls), version_of(cls)).encode()
 
     def _class(self, value: type[Any]) -> bytes:
         shape = shapes.shape_digest(value) if shapes.is_users(str(value.__module__)) else ""
@@ -271,19 +289,12 @@ class Canon:
                 continue
             cells.append(pack(name.encode(), (self._at(f" (captured {name})", content),)))
         parts = (
-            _public_name(value).encode(),
+            public_name(value).encode(),
             _text(text or ""),
             self._at(" (defaults)", value.__defaults__),
             self._at(" (defaults)", value.__kwdefaults__),
         )
         return pack(b"function", (*parts, *cells))
-
-
-def _public_name(thing: Any) -> str:
-    module = str(thing.__module__)
-    top = module.partition(".")[0]
-    # Inner modules of the standard library move from version to version (`pathlib._local`).
-    return f"{top if top in sys.stdlib_module_names else module}:{thing.__qualname__}"
 
 
 def _text(text: str) -> bytes:

@@ -9,15 +9,17 @@ from __future__ import annotations
 import importlib
 import sys
 import types
-from typing import Any
+from typing import Any, NamedTuple
 
 from jupyter_durable.errors import UnloadableValue, UnstorableValue
-from jupyter_durable.values import shapes
+from jupyter_durable.values import migrations, shapes
+from jupyter_durable.values.migrations import Plan, name_at, public_name
 from jupyter_durable.values.refused import type_name
 
 Entry = dict[str, Any]
 """One class or function as a payload names it: ``m`` module, ``q`` qualified name, ``s`` shape (only of the user's
-classes); or ``of`` and ``args``: a generic pydantic model and its parameters, by their places in the same table."""
+classes), ``ver`` version (unless it is 1); or ``of`` and ``args``: a generic pydantic model and its parameters, by
+their places in the same table."""
 
 WAYS_OUT = "fork before this step, or start over with `--fresh`"
 
@@ -89,6 +91,18 @@ def reference(cls: type[Any]) -> Entry:
         shape = shapes.shape(cls)
         if shape:
             entry["s"] = shape
+    version = migrations.version_of(cls)
+    if version is None:
+        reason, advice = f"its `{migrations.ATTRIBUTE}` is no whole number from 1", "give it one, such as 2"
+        raise UnstorableValue(
+            f"An instance of the class {type_name(cls)} cannot be stored: {reason}. To solve it, {advice}.",
+            path="",
+            type=type_name(cls),
+            reason=reason,
+            advice=advice,
+        )
+    if version != 1:
+        entry["ver"] = version
     return entry
 
 
@@ -133,60 +147,122 @@ def resolves(thing: type[Any] | types.FunctionType) -> bool:
     return bool(module) and "<" not in qualname and _look_up(module, qualname) is thing
 
 
-def find(entry: Entry, table: list[type[Any]]) -> Any:
-    """Today's class (or function) for an entry, compared with the shape that was recorded.
+class Found(NamedTuple):
+    """What the entries of a table lead to now."""
 
-    Args:
-        entry: from a payload.
-        table: what the entries before it have led to.
-
-    Raises:
-        UnloadableValue: it is not defined (yet), was renamed or moved, or has another shape.
-    """
-    if "of" in entry:
-        origin: Any = table[entry["of"]]
-        args = tuple(table[place] for place in entry["args"])
-        try:
-            return origin[args if len(args) != 1 else args[0]]
-        except Exception as error:
-            raise _unloadable(type_name(origin), "takes other type parameters now") from error
-    module, qualname = entry["m"], entry["q"]
-    found = _look_up(module, qualname, load=True)
-    name = qualname if module == "__main__" else f"{module}.{qualname}"
-    if isinstance(found, _Missing):
-        if module == "__main__":
-            raise UnloadableValue(
-                f"The stored value is of the notebook's {name}, and the notebook has no `{name}` (yet). Run the cell "
-                f"that defines it, then this cell again; if it was renamed, put the name back. Or {WAYS_OUT}.",
-                missing=name,
-                reason="not defined",
-            )
-        raise UnloadableValue(
-            f"The stored value is of {name}, which cannot be found: {found.reason}. Put the name back (an alias will "
-            f"do: the old name for the new class), or {WAYS_OUT}.",
-            missing=name,
-            reason=found.reason,
-        )
-    if entry.get("f"):
-        return found
-    if not isinstance(found, type):
-        raise _unloadable(name, "is no class any more")
-    changed = shapes.difference(entry["s"], shapes.shape(found)) if "s" in entry else None
-    if changed:
-        raise _unloadable(name, changed)
-    return found
+    things: list[Any]
+    """Classes and functions, in the order of the table."""
+    plans: dict[int, Plan]
+    """Place -> how its values become values of today's class, where the version is another one."""
+    names: dict[tuple[str, str], Any]
+    """Recorded module and name -> today's class, of those with a plan: the name may have gone."""
 
 
-def find_all(entries: list[Entry]) -> list[Any]:
+def find_all(entries: list[Entry]) -> Found:
     """Today's classes for a whole table; to be asked before anything is built.
 
     Raises:
-        UnloadableValue: see `find`.
+        UnloadableValue: one is not defined (yet), was renamed or moved, or has another shape or version, and no
+            migration leads to today's.
     """
-    table: list[Any] = []
-    for entry in entries:
-        table.append(find(entry, table))
-    return table
+    found = Found([], {}, {})
+    for place, entry in enumerate(entries):
+        thing, plan = _generic(entry, found) if "of" in entry else _find(entry)
+        found.things.append(thing)
+        if plan is not None:
+            found.plans[place] = plan
+            if "q" in entry:
+                found.names[entry["m"], entry["q"]] = thing
+    return found
+
+
+def _generic(entry: Entry, found: Found) -> tuple[Any, Plan | None]:
+    origin: Any = found.things[entry["of"]]
+    args = tuple(found.things[place] for place in entry["args"])
+    try:
+        cls = origin[args if len(args) != 1 else args[0]]
+    except Exception as error:
+        raise _unloadable(type_name(origin), "takes other type parameters now") from error
+    plan = found.plans.get(entry["of"])
+    return cls, plan and plan._replace(canonical=name_at(public_name(cls), plan.version))
+
+
+def _find(entry: Entry) -> tuple[Any, Plan | None]:
+    """Today's class (or function) for an entry, compared with the version and shape that were recorded."""
+    module, qualname, version = entry["m"], entry["q"], entry.get("ver", 1)
+    name = migrations.full_name(module, qualname)
+    if entry.get("f"):
+        return _present(module, qualname, name, ""), None
+    step = migrations.registered(name, version)
+    if step is not None:
+        renamed = (step.module, step.qualname) != (module, qualname)
+        label = migrations.full_name(step.module, step.qualname)
+        found = _look_up(step.module, step.qualname, load=True)
+        today = (migrations.version_of(found) or 0) if isinstance(found, type) else 0
+        if today > version:
+            return found, _plan(entry, name, found, renamed=renamed)
+        if renamed and isinstance(found, _Missing):
+            _present(step.module, step.qualname, label, "")
+    short = qualname.rpartition(".")[2]
+    hint = f' Or say what it is now: `@durable.migrate(NewName, from_version={version}, from_name="{name}")`.'
+    found = _present(module, qualname, name, hint)
+    if not isinstance(found, type):
+        raise _unloadable(name, "is no class any more")
+    today = migrations.version_of(found) or 0
+    if not today:
+        raise _unloadable(name, f"its `{migrations.ATTRIBUTE}` is no whole number from 1")
+    if version > today:
+        raise migrations.newer(name, version, today)
+    if version < today:
+        return found, _plan(entry, name, found, renamed=False)
+    changed = shapes.difference(entry["s"], shapes.shape(found)) if "s" in entry else None
+    if changed:
+        meant = (
+            f" Or, if the change is meant, give it `{migrations.ATTRIBUTE} = {version + 1}` and a migration: "
+            f"`@durable.migrate({short}, from_version={version})`."
+        )
+        raise _unloadable(name, changed, "" if "members" in entry["s"] else meant)
+    return found, None
+
+
+def _plan(entry: Entry, name: str, cls: type[Any], *, renamed: bool) -> Plan:
+    """How values of a recorded version become values of today's class."""
+    version, today = entry.get("ver", 1), migrations.version_of(cls) or 0
+    label = migrations.full_name(cls.__module__, cls.__qualname__)
+    chain = []
+    for at in range(version, today):
+        own = label if at > version or not renamed else name
+        step = migrations.registered(own, at)
+        if step is None:
+            raise migrations.not_there(name, label, version, today, at)
+        chain.append(step)
+    same = not renamed and cls.__qualname__ == entry["q"]
+    canonical = name_at(public_name(cls) if same else f"{entry['m']}:{entry['q']}", version)
+    return Plan(name, canonical, version, tuple(entry.get("s", {}).get("fields", ())), label, tuple(chain))
+
+
+def _present(module: str, qualname: str, name: str, hint: str) -> Any:
+    """What has this name now.
+
+    Raises:
+        UnloadableValue: nothing has.
+    """
+    found = _look_up(module, qualname, load=True)
+    if not isinstance(found, _Missing):
+        return found
+    if module == "__main__":
+        raise UnloadableValue(
+            f"The stored value is of the notebook's {name}, and the notebook has no `{name}` (yet). Run the cell "
+            f"that defines it, then this cell again; if it was renamed, put the name back.{hint} Or {WAYS_OUT}.",
+            missing=name,
+            reason="not defined",
+        )
+    raise UnloadableValue(
+        f"The stored value is of {name}, which cannot be found: {found.reason}. Put the name back (an alias will "
+        f"do: the old name for the new class), or {WAYS_OUT}.{hint}",
+        missing=name,
+        reason=found.reason,
+    )
 
 
 def by_ref(module: str, qualname: str) -> Any:
@@ -195,13 +271,13 @@ def by_ref(module: str, qualname: str) -> Any:
     Raises:
         UnloadableValue: there is nothing of that name.
     """
-    return find({"m": module, "q": qualname, "f": 1}, [])
+    return _present(module, qualname, migrations.full_name(module, qualname), "")
 
 
-def _unloadable(name: str, reason: str) -> UnloadableValue:
+def _unloadable(name: str, reason: str, hint: str = "") -> UnloadableValue:
     return UnloadableValue(
         f"The stored value is of {name}, which has changed since: {reason}. Nothing was built from it. Put the class "
-        f"back as it was, or {WAYS_OUT}.",
+        f"back as it was, or {WAYS_OUT}.{hint}",
         missing=name,
         reason=reason,
     )

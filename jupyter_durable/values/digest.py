@@ -51,7 +51,7 @@ def digest(value: object, root: str = "value") -> str:
     except UnicodeEncodeError:
         pass
     try:
-        return _text(Canon(root, _plain_bytes).bytes_of(value))
+        return _text(canon(root).bytes_of(value))
     except RecursionError:
         raise Undigestable(
             f"{root} is nested too deep for a digest. Pass a flatter value, or give the step a `key=`.",
@@ -81,6 +81,11 @@ def comparable(value: object, max_nodes: int = 50_000, max_bytes: int = 16_000_0
     except Exception:
         # An object of somebody else's class may raise anything when it is looked at; that makes it not comparable.
         return f"?{type(value).__qualname__}"
+
+
+def canon(root: str = "value") -> Canon:
+    """Makes the bytes that digests are taken of."""
+    return Canon(root, _plain_bytes)
 
 
 def _text(canonical: bytes) -> str:

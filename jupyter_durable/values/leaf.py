@@ -19,7 +19,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from jupyter_durable.errors import UnloadableValue, UnstorableValue
-from jupyter_durable.values import classes, http, raised
+from jupyter_durable.values import classes, http, raised, unpickling
 from jupyter_durable.values.classes import Table
 from jupyter_durable.values.refused import refusal, type_name, unstorable
 from jupyter_durable.values.secrets import REDACTED, has_secret
@@ -61,12 +61,13 @@ def dump(value: object, table: Table) -> tuple[bytes, bool, list[Any]]:
     return buffer.getvalue(), pickler.has_code, inside
 
 
-def load(data: bytes, python: str | None) -> Any:
+def load(data: bytes, python: str | None, found: classes.Found | None = None) -> Any:
     """Bring a pickle back. Its classes were compared before (see `classes.find_all`).
 
     Args:
         data: a pickle made by `dump` and confirmed by the log's signature.
         python: the Python version whose code is in it, if any.
+        found: the payload's classes, some of which may have another version now.
 
     Raises:
         UnloadableValue: it does not load here.
@@ -79,7 +80,10 @@ def load(data: bytes, python: str | None) -> Any:
             reason="other Python version",
         )
     try:
-        return pickle.loads(data)
+        if found is None or not found.plans:
+            return pickle.loads(data)
+        plans = [(found.things[place], plan) for place, plan in found.plans.items()]
+        return unpickling.loads(data, found.names, plans, classes.by_ref)
     except UnloadableValue:
         raise
     except Exception as error:

@@ -83,6 +83,17 @@ def has_hooks(cls: type[Any]) -> bool:
 
 
 @_once_per_class
+def sets_own_state(cls: type[Any]) -> bool:
+    """Whether the class says itself how an instance gets its state back; what attrs and pydantic generate is known."""
+    for base in cls.__mro__:
+        hook = base.__dict__.get("__setstate__")
+        if hook is not None:
+            known = hook in _GENERATED or "__attrs_attrs__" in base.__dict__
+            return not (known or base.__module__.partition(".")[0] == "pydantic")
+    return False
+
+
+@_once_per_class
 def is_plain_pydantic(cls: type[Any]) -> bool:
     """Whether the class is a pydantic model that is pickled as pydantic does it."""
     pydantic: Any = sys.modules.get("pydantic.main")

@@ -12,7 +12,9 @@ from functools import reduce
 from typing import Any
 
 from jupyter_durable.errors import UnloadableValue
-from jupyter_durable.values import classes, http, leaf, objects, raised, scalars, shapes, tables
+from jupyter_durable.values import classes, http, leaf, migrated, objects, raised, scalars, shapes, tables
+from jupyter_durable.values.migrated import Old
+from jupyter_durable.values.migrations import Plan
 from jupyter_durable.values.omitted import Omitted
 from jupyter_durable.values.refused import type_name
 
@@ -37,12 +39,12 @@ class Builder:
     def __init__(self, read_blob: ReadBlob = no_blobs) -> None:
         self.leaves: list[Any] = []
         self._read_blob = read_blob
-        self._table: list[Any] = []
+        self._found = classes.Found([], {}, {})
 
     def document(self, tree: Any) -> Any:
         """The value of a whole payload."""
         if type(tree) is dict and tree.get("$") == "typed":
-            self._table = classes.find_all(tree["classes"])
+            self._found = classes.find_all(tree["classes"])
             tree = tree["value"]
         try:
             return self.build(tree)
@@ -79,6 +81,11 @@ class Builder:
             )
         return build(self, tree)
 
+    def _class(self, tree: dict[str, Any]) -> tuple[Any, Plan | None]:
+        """Today's class of a node, and how what was recorded becomes a value of it if the version is another one."""
+        place = tree["class"]
+        return self._found.things[place], self._found.plans.get(place)
+
     def _items(self, tree: Any) -> list[Any]:
         return [self.build(one) for one in tree]
 
@@ -109,7 +116,9 @@ class Builder:
         return tables.decode_frame(tree["$"], self._data(tree))
 
     def _enum(self, tree: dict[str, Any]) -> Any:
-        cls = self._table[tree["class"]]
+        cls, plan = self._class(tree)
+        if plan is not None:
+            raise plan.failed(f"{plan.name} was an enum, which has no fields")
         names = [tree["v"]] if isinstance(tree["v"], str) else tree["v"]
         for name in names:
             if name not in cls.__members__:
@@ -119,7 +128,9 @@ class Builder:
         return cls(reduce(operator.or_, (cls.__members__[name].value for name in names), tree.get("rest", 0)))
 
     def _dataclass(self, tree: dict[str, Any]) -> Any:
-        cls = self._table[tree["class"]]
+        cls, plan = self._class(tree)
+        if plan is not None:
+            return migrated.build(cls, plan, Old(self._named(tree["v"])))
         value = object.__new__(cls)
         _set_state(value, self._named(tree["v"]))
         if not _same_fields(cls, tree["v"]):
@@ -127,8 +138,12 @@ class Builder:
         return value
 
     def _pydantic(self, tree: dict[str, Any]) -> Any:
-        cls = self._table[tree["class"]]
+        cls, plan = self._class(tree)
         fields = self._named(tree["v"])
+        if plan is not None:
+            extra = self._pairs(tree["extra"]) if "extra" in tree else {}
+            private = self._named(tree["private"]) if "private" in tree else {}
+            return migrated.build(cls, plan, migrated.of_model(plan, fields, tree.get("set", fields), extra, private))
         known = cls.__pydantic_fields__
         told = tree.get("set", fields)
         gone = [name for name in fields if name in told and name not in known and not hasattr(cls, name)]
@@ -152,7 +167,12 @@ class Builder:
         return value
 
     def _subclass(self, tree: dict[str, Any]) -> Any:
-        cls, base = self._table[tree["class"]], _BASES[tree["base"]]
+        cls, plan = self._class(tree)
+        base = _BASES[tree["base"]]
+        if plan is not None:
+            return migrated.build(
+                cls, plan, Old(self._named(tree.get("state", {})), base=base, content=self._plain(tree))
+            )
         value: Any
         if base is dict:
             value = dict.__new__(cls)
@@ -177,14 +197,24 @@ class Builder:
             _set_state(value, self._named(tree["state"]))
         return value
 
+    def _plain(self, tree: dict[str, Any]) -> Any:
+        """What an instance of a subclass held, as a value of its builtin base."""
+        base, inner = _BASES[tree["base"]], tree["v"]
+        if base is dict:
+            return self._pairs(inner)
+        if base in (list, tuple, set, frozenset):
+            return base(self._items(inner))
+        return base(b64decode(inner)) if base in (bytes, bytearray) else self.build(inner)
+
     def _error(self, tree: dict[str, Any]) -> Any:
         made_with = tuple(self._items(tree["args"]))
         if "members" in tree:
             made_with = (*made_with, [self.build(one) for one in tree["members"]])
         args = made_with[: tree["keeps"]] if "keeps" in tree else made_with
-        cls = self._table[tree["class"]]
+        cls, plan = self._class(tree)
         error = raised.rebuild(cls, made_with, args)
-        raised.set_attributes(error, self._named(tree.get("v", {})))
+        state = self._named(tree.get("v", {}))
+        raised.set_attributes(error, state if plan is None else migrated.attributes(plan, state))
         raised.mark_dropped(error, tree.get("dropped", {}))
         if "cause" in tree:
             error.__cause__ = self.build(tree["cause"])
@@ -193,7 +223,7 @@ class Builder:
         return error
 
     def _pickle(self, tree: dict[str, Any]) -> Any:
-        value = leaf.load(self._data(tree), tree.get("python"))
+        value = leaf.load(self._data(tree), tree.get("python"), self._found)
         self.leaves.append(value)
         return value
 
@@ -249,8 +279,8 @@ _TAGS: dict[str, Callable[[Builder, dict[str, Any]], Any]] = {
     "time": Builder._datetime,
     "slice": lambda self, tree: slice(*self._items(tree["v"])),
     "namespace": lambda self, tree: types.SimpleNamespace(**self._pairs(tree["v"])),
-    "function": lambda self, tree: self._table[tree["class"]],
-    "class": lambda self, tree: self._table[tree["class"]],
+    "function": lambda self, tree: self._class(tree)[0],
+    "class": lambda self, tree: self._class(tree)[0],
     "module": lambda _, tree: importlib.import_module(tree["v"]),
     "nparray": Builder._array,
     "npscalar": Builder._array,

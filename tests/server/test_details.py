@@ -63,6 +63,24 @@ def test_a_plain_value_comes_as_json_and_as_text(value):
             "app.P(x=1)",
         ),
         (
+            {
+                "$": "typed",
+                "classes": [{"m": "app", "q": "P", "ver": 3}],
+                "value": {"$": "dataclass", "class": 0, "v": {}},
+            },
+            "app.P (version 3)",
+            "app.P()",
+        ),
+        (
+            {
+                "$": "typed",
+                "classes": [{"m": "a", "q": "P", "ver": 2}],
+                "value": {"$": "pickle", "type": "a.P", "v": ""},
+            },
+            "a.P (version 2)",
+            "<a.P: not loaded, 0 bytes>",
+        ),
+        (
             {"$": "typed", "classes": [{"m": "__main__", "q": "C"}], "value": {"$": "enum", "class": 0, "v": "RED"}},
             "C",
             "C.RED",

@@ -16,6 +16,7 @@ NAMES = """
     $ v class classes value of m q blob size type text role content parts messages input contents prompt system tools
     instructions choices delta message candidates output tool_calls function name arguments id index image_url url
     source data inlineData functionCall functionResponse toolUse toolResult thinking summary finish_reason args base
+    ver
 """.split()
 WORDS = [
     *"tuple set dict enum error dataclass pydantic subclass nparray pickle bytes namespace typed image text".split(),
@@ -36,6 +37,7 @@ def test_every_tree_has_a_text(tree, classes):
     writer = Writer(classes, tagged=True, longest=200)
 
     text, cut = writer.whole(tree)
+    assert writer.version_of(tree) in ("", " (version 2)", " (version 3)")
 
     assert len(text) <= 201
     assert cut == text.endswith("…") or not cut
