@@ -131,9 +131,12 @@ class Child:
 
     async def leave_in_turn(self, error: BaseException | None) -> BaseException | None:
         """The same as `leave`, in the recorded order of ends."""
-        left = self.leave(error)
-        if self.entry is not None and self.seq < 0 and self._in_order:
-            await self.execution.order.turnstile.turn(self.entry)
+        left = self._leave(error)
+        if self.entry is not None and self._in_order:
+            if self.seq < 0:
+                await self.execution.order.turnstile.turn(self.entry)
+            else:
+                self.execution.order.passed(self.entry)  # it has ended otherwise than it is recorded
         return left
 
     def leave(self, error: BaseException | None) -> BaseException | None:
@@ -142,6 +145,12 @@ class Child:
         Returns:
             What to raise in place of the error; ``None`` to let that through.
         """
+        left = self._leave(error)
+        if self.entry is not None and self._in_order:
+            self.execution.order.passed(self.entry)
+        return left
+
+    def _leave(self, error: BaseException | None) -> BaseException | None:
         try:
             CURRENT.reset(self._token)
         except ValueError:

@@ -105,6 +105,27 @@ def test_a_full_replay_writes_nothing_but_its_two_lines(log):
     assert play(family, log).events <= 2
 
 
+def test_a_block_that_is_no_async_with_keeps_the_order_on_replay(log):
+    async def one(name: str) -> Any:
+        with durable.run(name):
+            return await work(name)
+
+    async def both() -> Any:
+        order = []
+        for future in asyncio.as_completed([one("a"), one("b"), one("c")]):
+            order.append(await future)
+            await work(f"after {order[-1]}")
+        return order
+
+    first = play(both, log)
+    again = play(both, log)
+
+    assert again.value == first.value
+    assert again.live == 0
+    assert again.execution is not None
+    assert not again.execution.replay.relaxed
+
+
 def test_equal_names_are_told_apart_by_their_number_and_in_their_place(log):
     async def twice() -> Any:
         return [await customer("ada"), await customer("ada")]
