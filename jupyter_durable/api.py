@@ -20,13 +20,14 @@ from jupyter_durable.log.base import EventLog
 from jupyter_durable.retry import RetryPolicy
 from jupyter_durable.running import RunContext
 from jupyter_durable.stepping import spec_of, step
+from jupyter_durable.undo_words import UndoWords
 from jupyter_durable.waiting import WaitingWords
 from jupyter_durable.working import WorkingWords
 
 __all__ = ["Durable", "durable", "spec_of", "step"]
 
 
-class Durable(WaitingWords, WorkingWords):
+class Durable(WaitingWords, WorkingWords, UndoWords):
     """The namespace ``durable``: words for the code of a durable run."""
 
     def step(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 
 import msgspec
 
-from jupyter_durable.event_data import ExecutionHeader, Outcome
+from jupyter_durable.event_data import ExecutionHeader, Outcome, Undone
 
 
 class Execution(msgspec.Struct, frozen=True):
@@ -48,6 +48,12 @@ class BranchView(msgspec.Struct):
         """Whether the cell came to its end on this branch."""
         outcome = self.newest.outcome
         return outcome is not None and outcome.status == "completed"
+
+    @property
+    def undone(self) -> Undone | None:
+        """Who has undone it, and when; ``None`` if nobody has."""
+        said = (e.outcome.undone for e in reversed(self.executions) if e.outcome is not None)
+        return next((undone for undone in said if undone is not None), None)
 
     @property
     def runs_since(self) -> list[Execution]:

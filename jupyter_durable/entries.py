@@ -8,6 +8,7 @@ import msgspec
 
 from jupyter_durable.event_data import (
     Adopted,
+    Compensation,
     ErrorInfo,
     Notice,
     OutputItem,
@@ -67,6 +68,7 @@ class Entry(msgspec.Struct, eq=False, gc=False):
     progress: Progress | None = None
     outputs: tuple[OutputItem, ...] = ()
     notices: tuple[Notice, ...] = ()
+    compensation: Compensation | None = None  # what undoes it
 
     @property
     def label(self) -> str:
@@ -93,3 +95,16 @@ class Entry(msgspec.Struct, eq=False, gc=False):
 
     def __repr__(self) -> str:
         return f"<Entry {self.label} in {self.key.scope or 'cell'}: {self.state}>"
+
+
+class Effect(msgspec.Struct, frozen=True, eq=False, gc=False):
+    """One completion of a step that can be undone. A step that was executed twice has had two."""
+
+    entry: Entry
+    compensation: Compensation
+    payload: Payload | None
+    execution: str
+    """Execution that wrote its end, and the seq there: a long history is read without values."""
+    end: int
+    step: int
+    """Seq of its intent."""

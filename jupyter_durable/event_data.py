@@ -293,6 +293,37 @@ class Receipt(Struct, frozen=True, kw_only=True):
     """Seconds since 1970-01-01 UTC."""
 
 
+class Compensation(Struct, frozen=True, kw_only=True):
+    """What undoes a step if it is to be undone: its name, and the step's arguments. The function is in the notebook."""
+
+    id: str
+    """Of the effect that is undone: derived from the execution and the intent that made it."""
+    name: str
+    """Of the function, for people."""
+    module: str = ""
+    """Where the step's function was defined, to tell steps of one name apart."""
+    arguments: Payload
+    """``[[positional arguments], {keyword arguments}]`` of the step."""
+
+
+class Undoing(Struct, frozen=True, kw_only=True):
+    """The effect of a step is undone."""
+
+    id: str
+    """`Compensation.id`."""
+    by: str = ""
+
+
+class Undone(Struct, frozen=True, kw_only=True):
+    """A person has undone a branch: nothing of it is replayed or continued from then on."""
+
+    by: str
+    at: float
+    """Seconds since 1970-01-01 UTC: when the undo began."""
+    finished: bool = False
+    """Written a second time when all is undone that was to be."""
+
+
 class Adopted(Struct, frozen=True, kw_only=True):
     """A result taken over from the branch of origin."""
 
@@ -308,6 +339,8 @@ class Adopted(Struct, frozen=True, kw_only=True):
     """Of a wait: what it had waited for."""
     receipt: Receipt | None = None
     """Of a wait that a signal had ended: which one."""
+    compensation: Compensation | None = None
+    """What undoes it; absent if it was undone already."""
 
 
 class Settlement(Struct, frozen=True, kw_only=True):
@@ -352,9 +385,9 @@ class About(Struct, frozen=True, kw_only=True):
 class Outcome(Struct, frozen=True, kw_only=True):
     """How an execution ended."""
 
-    status: Literal["completed", "failed", "interrupted", "stopped", "decided", "parked"]
+    status: Literal["completed", "failed", "interrupted", "stopped", "decided", "parked", "undone"]
     """``stopped``: it needs a person (decision, in doubt, nondeterminism); nothing is lost. ``parked``: it waits for a
-    signal or a timer, and goes on when its cell runs again."""
+    signal or a timer, and goes on when its cell runs again. ``undone``: it wrote down that the branch is undone."""
     error: ErrorInfo | None = None
     failed: tuple[int, ...] = ()
     """Steps (seq of their start) whose failure itself ended the execution; only these are tried again."""
@@ -368,6 +401,7 @@ class Outcome(Struct, frozen=True, kw_only=True):
     """Steps that a person is asked about, before the run can go on."""
     shown: str = ""
     """Of a sample: the last expression of the cell, as text."""
+    undone: Undone | None = None
 
 
 class OutputItem(Struct, frozen=True, kw_only=True):

@@ -127,8 +127,8 @@ def _nothing_to_settle(history: History, step: int | str) -> str:
     return f"Step `{step}` is not in doubt, and its value is stored, or there is no such step. Open to it: {listed}."
 
 
-def write(log: EventLog, view: BranchView, event: AnyEvent) -> None:
-    """Write one event by a short execution of its own."""
+def write(log: EventLog, view: BranchView, *events: AnyEvent, outcome: Outcome | None = None) -> None:
+    """Write what a person said by a short execution of its own."""
     last = {record.header.branch: record.last for record in log.executions(view.first.run)}[view.branch]
     header = msgspec.structs.replace(
         view.newest.header,
@@ -146,8 +146,9 @@ def write(log: EventLog, view: BranchView, event: AnyEvent) -> None:
     )
     writer = log.begin(header)
     try:
-        writer.append(event)
-        writer.append(ExecutionEnded(at=clock.now(), data=Outcome(status="decided")))
+        for event in events:
+            writer.append(event)
+        writer.append(ExecutionEnded(at=clock.now(), data=outcome or Outcome(status="decided")))
     finally:
         writer.close()
     log.fold()

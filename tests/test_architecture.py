@@ -53,6 +53,7 @@ FLOORS: list[set[str]] = [
         "sampled",
         "listings",
         "settling",
+        "undoing",
         "client",
         "answering",
         "spending",
@@ -60,7 +61,7 @@ FLOORS: list[set[str]] = [
         "diagnose",
     },
     # 4: model and tool calls become steps
-    {"capture", "integrations", "stepping", "waiting", "working", "api"},
+    {"capture", "integrations", "stepping", "waiting", "working", "undo_words", "api"},
     # 5: rooms that never import each other
     {"kernel", "server", "widget", "cli", "demo", "testing"},
 ]

@@ -153,7 +153,7 @@ def run_item(records: list[ExecutionRecord], here: _Here) -> RunItem:
     return RunItem(
         run=header.run,
         name=header.name,
-        status=run_status(branch.newest),
+        status=branch_status(branch),
         branch=branch.branch,
         branch_name=branch.name,
         branches=len(branches),
@@ -169,6 +169,11 @@ def run_item(records: list[ExecutionRecord], here: _Here) -> RunItem:
         error=_failure(None if outcome is None else outcome.error),
         waits=waiting(branch, branches, records),
     )
+
+
+def branch_status(branch: BranchView) -> RunStatus:
+    """How a branch stands."""
+    return "undone" if branch.undone is not None and not branch.newest.running else run_status(branch.newest)
 
 
 def run_status(execution: Seen) -> RunStatus:
@@ -192,7 +197,7 @@ def branch_item(branch: BranchView, branches: list[BranchView], records: list[Ex
     return BranchItem(
         branch=branch.branch,
         name=branch.name,
-        status=run_status(branch.newest),
+        status=branch_status(branch),
         executions=len(mine),
         started=mine[0].started,
         ended=by_id[branch.newest.header.execution].ended,

@@ -30,6 +30,8 @@ def waiting(newest: BranchView, branches: list[BranchView], records: list[Execut
     """
     execution = newest.newest
     outcome = execution.outcome
+    if newest.undone is not None and not execution.running:
+        return None
     if execution.running or (outcome is not None and outcome.status in ("completed", "failed")):
         return None
     record = next(each for each in records if each.header.execution == execution.header.execution)

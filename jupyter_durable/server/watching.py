@@ -18,7 +18,7 @@ import msgspec
 
 from jupyter_durable import clock
 from jupyter_durable.errors import LogError
-from jupyter_durable.server.listing import run_status
+from jupyter_durable.server.listing import branch_status
 from jupyter_durable.server.logs import Logs, LogView, branches_of
 from jupyter_durable.server.shapes import Hint
 
@@ -119,7 +119,7 @@ class Watcher:
             for branch in branches_of(records):
                 last = max(r.last.seq for r in records if r.header.branch == branch.branch)
                 found[branch.branch] = Hint(
-                    log=view.name, run=run, branch=branch.branch, seq=last, status=run_status(branch.newest)
+                    log=view.name, run=run, branch=branch.branch, seq=last, status=branch_status(branch)
                 )
             fresh |= {r.header.branch for r in records if r.running or (r.ended or 0.0) > lately}
         before = self._seen.get(view.log.directory)
