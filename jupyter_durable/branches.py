@@ -10,7 +10,8 @@ from collections.abc import Iterable
 
 import msgspec
 
-from jupyter_durable.event_data import ExecutionHeader, Outcome, Undone
+from jupyter_durable.event_data import ExecutionHeader, Outcome
+from jupyter_durable.stored import Undone
 
 
 class Execution(msgspec.Struct, frozen=True):

@@ -8,7 +8,6 @@ import msgspec
 
 from jupyter_durable.event_data import (
     Adopted,
-    Compensation,
     ErrorInfo,
     Notice,
     OutputItem,
@@ -21,6 +20,7 @@ from jupyter_durable.event_data import (
     WaitInfo,
 )
 from jupyter_durable.keys import Key
+from jupyter_durable.stored import Compensation
 
 State = Literal["open", "completed", "not_stored", "failed", "cancelled", "interrupted"]
 """How the newest intent of an entry ended; ``open``: it has no end (in doubt, unless it runs right now)."""

@@ -9,24 +9,17 @@ from typing import Literal
 
 import msgspec
 
+from jupyter_durable.stored import Compensation, Payload, Undone
+
+__all__ = [
+    "About", "Adopted", "AttemptInfo", "Beat", "Decision", "ErrorInfo", "ExecutionHeader", "Fork", "Head", "Notice",
+    "Origin", "Outcome", "OutputItem", "Payload", "Progress", "Receipt", "RequestInfo", "Sample", "Saved", "Settlement",
+    "Signal", "Struct", "Unstored", "Usage", "WaitInfo",
+]  # fmt: skip
+
 
 class Struct(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True, gc=False):
     """Base of everything that is written into a log."""
-
-
-class Payload(Struct, frozen=True, kw_only=True):
-    """The stored form of one value. It is JSON text, inline in ``data`` or, when large, in a blob."""
-
-    codec: Literal["json", "tagged"] = "json"
-    """``json``: plain JSON means itself. ``tagged``: objects with a ``$`` key stand for other types."""
-    data: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
-    """The JSON text itself, if it is small."""
-    blob: str | None = None
-    """Digest of the blob that holds the JSON text, if it is large."""
-    blobs: tuple[str, ...] = ()
-    """Digests of further blobs that the text refers to (large arrays and byte strings)."""
-    size: int = 0
-    """Bytes of the JSON text and of its blobs before compression; left 0 for an inline text without blobs."""
 
 
 class ErrorInfo(Struct, frozen=True, kw_only=True):
@@ -291,37 +284,6 @@ class Receipt(Struct, frozen=True, kw_only=True):
     """``cell``, ``panel``, ``command line``, ``magic`` or ``python``."""
     sent: float = 0.0
     """Seconds since 1970-01-01 UTC."""
-
-
-class Compensation(Struct, frozen=True, kw_only=True):
-    """What undoes a step if it is to be undone: its name, and the step's arguments. The function is in the notebook."""
-
-    id: str
-    """Of the effect that is undone: derived from the execution and the intent that made it."""
-    name: str
-    """Of the function, for people."""
-    module: str = ""
-    """Where the step's function was defined, to tell steps of one name apart."""
-    arguments: Payload
-    """``[[positional arguments], {keyword arguments}]`` of the step."""
-
-
-class Undoing(Struct, frozen=True, kw_only=True):
-    """The effect of a step is undone."""
-
-    id: str
-    """`Compensation.id`."""
-    by: str = ""
-
-
-class Undone(Struct, frozen=True, kw_only=True):
-    """A person has undone a branch: nothing of it is replayed or continued from then on."""
-
-    by: str
-    at: float
-    """Seconds since 1970-01-01 UTC: when the undo began."""
-    finished: bool = False
-    """Written a second time when all is undone that was to be."""
 
 
 class Adopted(Struct, frozen=True, kw_only=True):

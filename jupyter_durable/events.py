@@ -19,7 +19,6 @@ from jupyter_durable.event_data import (
     Adopted,
     AttemptInfo,
     Beat,
-    Compensation,
     Decision,
     ExecutionHeader,
     Notice,
@@ -32,11 +31,11 @@ from jupyter_durable.event_data import (
     Saved,
     Settlement,
     Struct,
-    Undoing,
     Unstored,
     Usage,
     WaitInfo,
 )
+from jupyter_durable.stored import Compensation, Undoing
 
 FORMAT = 1
 """Version of the event format; an execution names it in its first line."""

@@ -288,7 +288,9 @@ class History:
         """
         if self.outcome is not None:
             stopped = self.outcome.status == "interrupted" and is_of_map(entry.key.scope)
-            return entry.seq in self.outcome.failed or (stopped and self.nobody_went_on(entry))
+            # Of a step around the one that failed, the error is that of the inner one.
+            ended = any(seq in self.outcome.failed for seq in (entry.seq, *entry.caused_by))
+            return ended or (stopped and self.nobody_went_on(entry))
         return self.nobody_went_on(entry)
 
     def nobody_went_on(self, entry: Entry) -> bool:

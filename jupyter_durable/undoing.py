@@ -30,7 +30,7 @@ from jupyter_durable.engine.opening import begin
 from jupyter_durable.engine.options import RunSpec, run_id
 from jupyter_durable.engine.registering import KNOWN
 from jupyter_durable.entries import Effect, Entry
-from jupyter_durable.event_data import Outcome, Undoing, Undone
+from jupyter_durable.event_data import Outcome
 from jupyter_durable.events import StepUndone
 from jupyter_durable.history import History
 from jupyter_durable.listings import find_branch, views_of
@@ -38,6 +38,7 @@ from jupyter_durable.log.base import EventLog
 from jupyter_durable.person import who
 from jupyter_durable.sentences import quoted
 from jupyter_durable.settling import write
+from jupyter_durable.stored import Undoing, Undone
 from jupyter_durable.values import redact
 
 Fate = Literal["undo", "undone", "stays", "in_doubt", "cancelled"]

@@ -18,7 +18,7 @@ ROOT = Path(__file__).resolve().parents[1] / PACKAGE
 
 FLOORS: list[set[str]] = [
     # 0: words
-    {"errors", "event_data", "events", "clock"},
+    {"errors", "stored", "event_data", "events", "clock"},
     # 1: rules; they do no I/O
     {
         "values",

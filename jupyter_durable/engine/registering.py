@@ -12,7 +12,7 @@ from jupyter_durable.engine.execution import Execution
 from jupyter_durable.engine.steps import StepSpec, name_of
 from jupyter_durable.engine.undoable import Registration
 from jupyter_durable.errors import UnstorableValue, UsageError
-from jupyter_durable.event_data import Compensation
+from jupyter_durable.stored import Compensation
 from jupyter_durable.values import encode_verified
 from jupyter_durable.values.secrets import has_secret
 

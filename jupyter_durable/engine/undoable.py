@@ -8,10 +8,11 @@ import msgspec
 
 from jupyter_durable import clock
 from jupyter_durable.entries import Effect, Entry
-from jupyter_durable.event_data import Compensation, Payload
+from jupyter_durable.event_data import Payload
 from jupyter_durable.events import CompensationRegistered
 from jupyter_durable.keys import inner_scope
 from jupyter_durable.sentences import listed
+from jupyter_durable.stored import Compensation
 from jupyter_durable.values import digest
 
 if TYPE_CHECKING:

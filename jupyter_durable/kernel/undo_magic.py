@@ -49,10 +49,8 @@ def undo(console: Console, rest: str) -> Shown | str:
     if not given.yes:
         return shown_plan(plan)
     chosen = {"branch": plan.view.name, "from_step": given.step}
-    if undoing.awaits(plan, spec_of):
-        done = _in_a_loop(log, run, chosen)
-    else:
-        done = undoing.undo(log, run, spec_of, **chosen)
+    in_a_loop = undoing.awaits(plan, spec_of)
+    done = _in_a_loop(log, run, chosen) if in_a_loop else undoing.undo(log, run, spec_of, **chosen)
     if not done and not plan.rows:
         return f"Branch `{plan.view.name}` of run `{plan.run_name}` has no step that could be undone."
     after = undoing.plan_undo(log, run, **chosen)
