@@ -81,6 +81,7 @@ def look(spec: RunSpec, log: EventLog, put_back: PutBack) -> Prospect:
     if values and chosen is not None and chosen not in (choice.take, choice.origin):
         values = {}  # the branch does not fit, so neither do the values that were set for it
         book, inputs, wanted, choice = _choose(spec, log, views, left, None, values)
+    refuse_closed(spec, choice)
     own, source = History(), None
     if choice.take is not None:
         own = History(log.history(choice.take.branch))

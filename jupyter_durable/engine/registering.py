@@ -52,7 +52,11 @@ def registration(
         _check(execution, spec, name, value)
     encoded, _ = encode_verified([list(args), kwargs], "arguments")
     return Registration(
-        execution, call, compensation_name(spec.compensate), _module(spec.fn), payloads.write(encoded, execution.writer)
+        execution,
+        call,
+        compensation_name(spec.compensate),
+        _module(spec.subject),
+        payloads.write(encoded, execution.writer),
     )
 
 
@@ -90,7 +94,7 @@ class Known:
 
     def define(self, spec: StepSpec) -> None:
         """A step is defined, perhaps anew, perhaps without anything that undoes it."""
-        module = _module(spec.fn)
+        module = _module(spec.subject)
         if spec.compensate is not None:
             self._defined.setdefault(spec.name, {})[module] = spec.compensate
         elif spec.name in self._defined:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -16,6 +17,7 @@ from jupyter_durable import client, durable, errors, undoing
 from jupyter_durable.engine.registering import KNOWN
 from jupyter_durable.events import CompensationRegistered, StepStarted
 from jupyter_durable.history import History
+from jupyter_durable.log import local, open_log
 from jupyter_durable.stepping import spec_of, step
 from tests.engine.cells import Kernel
 from tests.engine.harness import Died, MortalLog, World
@@ -337,6 +339,31 @@ def test_what_undoes_by_a_coroutine_is_awaited(log: MortalLog, world: World) -> 
     assert world.effects == CANCELLED
 
 
+@pytest.mark.parametrize("size", [600, 100_000])
+def test_large_values_and_arguments_come_back_from_a_long_history_on_disk(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, size: int
+) -> None:
+    """A long history is read without its values; large ones lie in blobs."""
+    monkeypatch.setattr(local, "LEAN_BYTES", 0)
+    seen: list[tuple[str, str]] = []
+
+    @step(name="keep", compensate=lambda result, what: seen.append((result, what)))
+    def keep(what: str) -> str:
+        return what.upper()
+
+    where = str(tmp_path / "log")
+    with pytest.raises(KeyError), durable.run("large", log=where):
+        keep("x" * size)
+        raise KeyError
+
+    opened = open_log(where)
+    (effect,) = client.plan_undo(opened, client.find_run(opened, "large")).effects
+    assert effect.payload is not None
+    assert effect.payload.data is msgspec.UNSET
+    assert durable.undo("large", log=where) == ["`keep` (step 1)"]
+    assert seen == [("X" * size, "x" * size)]
+
+
 # What becomes of the branch ------------------------------------------------------------------------------------------
 
 
@@ -504,6 +531,87 @@ await saga()
 
     assert result.error is None
     assert world.effects == ["book train", "book car", CANCELLED[0], CANCELLED[2]]
+
+
+SLOW = (
+    SETUP.replace("def cancel", "async def cancel")
+    + """
+@step(compensate=cancel)
+async def slow(what):
+    world.hit(f"slow {what}")
+    await asyncio.sleep(60)
+"""
+)
+
+
+def test_what_still_runs_is_an_error_before_anything_is_undone(log: MortalLog, world: World) -> None:
+    cell = """
+async def saga():
+    task = asyncio.create_task(slow('boat'))
+    book('car')
+    await asyncio.sleep(0)
+    await durable.undo()
+await saga()
+"""
+    result = Kernel(log, world, SLOW).durable(cell)
+
+    assert isinstance(result.error, errors.UsageError)
+    assert "`slow` (step 4) still runs" in str(result.error)
+    assert world.effects == ["book car", "slow boat"]
+
+
+def test_what_was_cancelled_in_its_middle_stays_and_is_told(log: MortalLog, world: World) -> None:
+    cell = """
+async def saga():
+    task = asyncio.create_task(slow('boat'))
+    book('car')
+    await asyncio.sleep(0)
+    task.cancel()
+    await asyncio.wait([task])
+    return await durable.undo()
+await saga()
+"""
+    result = Kernel(log, world, SLOW).durable(cell)
+
+    assert result.value == ["`book` (step 1)"]
+    assert result.execution is not None
+    assert any("was cancelled in its middle: it is not undone" in text for text in result.execution.stats.notices)
+    assert fates(log) == [("slow", "cancelled"), ("book", "undone")]
+
+
+def test_items_of_a_map_are_undone_too(log: MortalLog, world: World) -> None:
+    Kernel(log, world, SETUP).durable("durable.map(book, ['train', 'car'], concurrency=1)")
+    world.clear()
+
+    undo(log)
+
+    assert world.effects == [CANCELLED[0], CANCELLED[2]]
+
+
+def test_a_difference_that_is_met_late_stops_before_results_that_are_undone_are_built_upon(
+    log: MortalLog, world: World
+) -> None:
+    """Code behind an object that nobody can compare is looked at when the step is called, not when the cell begins."""
+    hidden = "\nclass Bank:\n    pass\nbank = Bank()\nbank.pay = pay\nbank.lock = __import__('threading').Lock()"
+    cell = SAGA.replace("pay(9)", "bank.pay(9)")
+    Kernel(log, world, SETUP + hidden).durable(cell)
+    world.clear()
+
+    repaired = SETUP.replace('raise ValueError("no money")', "return amount") + hidden
+    stopped = Kernel(log, world, repaired).durable(cell)
+
+    assert isinstance(stopped.error, errors.DecisionNeeded)
+    assert "`book` (step 1), `book` (step 4) came before that and was undone by this run" in str(stopped.error)
+    assert "`%%durable p --from 1`" in str(stopped.error)
+
+
+def test_inputs_are_not_put_back_where_the_cell_stops(log: MortalLog, world: World) -> None:
+    kernel = Kernel(log, world, SETUP + "\nseen = []")
+    kernel.durable("seen.append(book('car'))")
+    undo(log)
+
+    assert isinstance(kernel.durable("seen.append(book('car'))").error, errors.BranchClosed)
+    assert kernel.namespace["seen"] == ["seat in the car"]
 
 
 @pytest.mark.parametrize("cell", ["durable.undo(branch='x')", "outer()"])
