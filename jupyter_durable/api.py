@@ -21,6 +21,7 @@ from jupyter_durable.retry import RetryPolicy
 from jupyter_durable.running import RunContext
 from jupyter_durable.stepping import spec_of, step
 from jupyter_durable.stopping import StoppingWords
+from jupyter_durable.undo_words import UndoWords
 from jupyter_durable.versions import VersioningWords
 from jupyter_durable.waiting import WaitingWords
 from jupyter_durable.working import WorkingWords
@@ -28,7 +29,7 @@ from jupyter_durable.working import WorkingWords
 __all__ = ["Durable", "durable", "spec_of", "step"]
 
 
-class Durable(WaitingWords, WorkingWords, StoppingWords, VersioningWords):
+class Durable(WaitingWords, WorkingWords, StoppingWords, UndoWords, VersioningWords):
     """The namespace ``durable``: words for the code of a durable run."""
 
     def step(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:

@@ -11,6 +11,7 @@ from collections.abc import Iterable
 import msgspec
 
 from jupyter_durable.event_data import Cancellation, ExecutionHeader, Outcome
+from jupyter_durable.stored import Undone
 
 
 class Execution(msgspec.Struct, frozen=True):
@@ -64,6 +65,12 @@ class BranchView(msgspec.Struct):
         """Ids of the signals that have cancelled the run on this branch, resumed since or not."""
         outcomes = (execution.outcome for execution in self.executions)
         return {o.cancelled.signal for o in outcomes if o is not None and o.cancelled is not None}
+
+    @property
+    def undone(self) -> Undone | None:
+        """Who has undone it, and when; ``None`` if nobody has."""
+        said = (e.outcome.undone for e in reversed(self.executions) if e.outcome is not None)
+        return next((undone for undone in said if undone is not None), None)
 
     @property
     def runs_since(self) -> list[Execution]:

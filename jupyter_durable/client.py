@@ -32,14 +32,15 @@ from jupyter_durable.person import who
 from jupyter_durable.running import log_directory
 from jupyter_durable.sampled import samples
 from jupyter_durable.settling import decide, settle
+from jupyter_durable.undoing import UndoPlan, UndoRow, plan_undo
 
 if TYPE_CHECKING:
     import duckdb
 
 __all__ = [
-    "ChildView", "RunStatus", "RunView", "StepView", "cancel", "children", "connect", "decide", "diff",
-    "diff_frame", "directory", "existing_log", "find_branch", "find_child", "find_run", "fork", "resume", "runs",
-    "samples", "settle", "sql", "steps", "switch", "views_of", "who",
+    "ChildView", "RunStatus", "RunView", "StepView", "UndoPlan", "UndoRow", "cancel", "children", "connect",
+    "decide", "diff", "diff_frame", "directory", "existing_log", "find_branch", "find_child", "find_run",
+    "fork", "plan_undo", "resume", "runs", "samples", "settle", "sql", "steps", "switch", "views_of", "who",
 ]  # fmt: skip
 
 

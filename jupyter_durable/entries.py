@@ -20,6 +20,7 @@ from jupyter_durable.event_data import (
     WaitInfo,
 )
 from jupyter_durable.keys import Key
+from jupyter_durable.stored import Compensation
 
 State = Literal["open", "completed", "not_stored", "failed", "cancelled", "interrupted"]
 """How the newest intent of an entry ended; ``open``: it has no end (in doubt, unless it runs right now)."""
@@ -67,6 +68,7 @@ class Entry(msgspec.Struct, eq=False, gc=False):
     progress: Progress | None = None
     outputs: tuple[OutputItem, ...] = ()
     notices: tuple[Notice, ...] = ()
+    compensation: Compensation | None = None  # what undoes it
 
     @property
     def label(self) -> str:
@@ -98,3 +100,16 @@ class Entry(msgspec.Struct, eq=False, gc=False):
 
     def __repr__(self) -> str:
         return f"<Entry {self.label} in {self.key.scope or 'cell'}: {self.state}>"
+
+
+class Effect(msgspec.Struct, frozen=True, eq=False, gc=False):
+    """One completion of a step that can be undone. A step that was executed twice has had two."""
+
+    entry: Entry
+    compensation: Compensation
+    payload: Payload | None
+    execution: str
+    """Execution that wrote its end, and the seq there: a long history is read without values."""
+    end: int
+    step: int
+    """Seq of its intent."""

@@ -18,6 +18,7 @@
     ├── ReplayError                      history and program do not fit; no effect was made
     │   ├── NondeterminismError          nothing recorded changed, and still the program asks for something else
     │   ├── DecisionNeeded               after an edit: finished or in-doubt steps that a person must settle
+    │   ├── BranchClosed                 a person has undone the branch: it is neither replayed nor continued
     │   ├── InDoubtError                 a step has an intent and no end, and its policy forbids to guess
     │   ├── HiddenEffectError            a live step would read what an earlier, replayed step changed in place
     │   ├── ReplayOnlyError              `--replay-only` met a step that history does not have
@@ -29,6 +30,7 @@
     │   ├── Undigestable                 an argument that has no digest, so the call has no identity
     │   └── ValueNotStored               a step is done, its value could not be stored; a person settles it
     ├── ChildCancelled                   somebody has cancelled a child run; its parent may catch that and go on
+    ├── UndoFailed                       what undoes a step failed: what came before it is undone, the rest is not
     ├── NotAnswered                      nobody had answered within the `timeout` of a wait
     ├── WorkerFailed                     a worker of `durable.map(executor=...)` died, or could not take its item
     └── StepTimeout                      one attempt of a step took longer than its `timeout`
@@ -144,6 +146,10 @@ class DecisionNeeded(ReplayError):
     """After an edit there are steps about which a person must decide. Fact: ``steps`` (their labels)."""
 
 
+class BranchClosed(ReplayError):
+    """A person has undone the branch; nothing of it is replayed or continued. Facts: ``by``, ``at``."""
+
+
 class InDoubtError(ReplayError):
     """A step was begun and its end is not known; its policy forbids to guess."""
 
@@ -197,6 +203,10 @@ class ChildCancelled(DurableError):
 
     Facts: ``run``, ``branch``, ``child`` (its path), ``by``, ``via``, ``reason``, ``sent``.
     """
+
+
+class UndoFailed(DurableError):
+    """What undoes a step failed. Facts: ``undone``, ``left`` (labels of steps). The failure itself is its cause."""
 
 
 class NotAnswered(DurableError, TimeoutError):

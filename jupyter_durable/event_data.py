@@ -9,24 +9,17 @@ from typing import Literal
 
 import msgspec
 
+from jupyter_durable.stored import Compensation, Payload, Undone
+
+__all__ = [
+    "About", "Adopted", "AttemptInfo", "Beat", "Decision", "ErrorInfo", "ExecutionHeader", "Fork", "Head", "Notice",
+    "Origin", "Outcome", "OutputItem", "Payload", "Progress", "Receipt", "RequestInfo", "Sample", "Saved", "Settlement",
+    "Signal", "Struct", "Unstored", "Usage", "WaitInfo",
+]  # fmt: skip
+
 
 class Struct(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True, gc=False):
     """Base of everything that is written into a log."""
-
-
-class Payload(Struct, frozen=True, kw_only=True):
-    """The stored form of one value. It is JSON text, inline in ``data`` or, when large, in a blob."""
-
-    codec: Literal["json", "tagged"] = "json"
-    """``json``: plain JSON means itself. ``tagged``: objects with a ``$`` key stand for other types."""
-    data: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
-    """The JSON text itself, if it is small."""
-    blob: str | None = None
-    """Digest of the blob that holds the JSON text, if it is large."""
-    blobs: tuple[str, ...] = ()
-    """Digests of further blobs that the text refers to (large arrays and byte strings)."""
-    size: int = 0
-    """Bytes of the JSON text and of its blobs before compression; left 0 for an inline text without blobs."""
 
 
 class ErrorInfo(Struct, frozen=True, kw_only=True):
@@ -312,6 +305,8 @@ class Adopted(Struct, frozen=True, kw_only=True):
     """Of a wait: what it had waited for."""
     receipt: Receipt | None = None
     """Of a wait that a signal had ended: which one."""
+    compensation: Compensation | None = None
+    """What undoes it; absent if it was undone already."""
 
 
 class Settlement(Struct, frozen=True, kw_only=True):
@@ -369,10 +364,10 @@ class Cancellation(Struct, frozen=True, kw_only=True):
 class Outcome(Struct, frozen=True, kw_only=True):
     """How an execution ended."""
 
-    status: Literal["completed", "failed", "interrupted", "stopped", "decided", "parked", "cancelled"]
+    status: Literal["completed", "failed", "interrupted", "stopped", "decided", "parked", "cancelled", "undone"]
     """``stopped``: it needs a person (decision, in doubt, nondeterminism); nothing is lost. ``parked``: it waits for a
     signal or a timer, and goes on when its cell runs again. ``cancelled``: somebody has cancelled the run from outside;
-    it goes on only when somebody has resumed it."""
+    it goes on only when somebody has resumed it. ``undone``: it wrote down that the branch is undone."""
     error: ErrorInfo | None = None
     failed: tuple[int, ...] = ()
     """Steps (seq of their start) whose failure itself ended the execution; only these are tried again."""
@@ -388,6 +383,7 @@ class Outcome(Struct, frozen=True, kw_only=True):
     """Of a sample: the last expression of the cell, as text."""
     cancelled: Cancellation | None = None
     """Who has cancelled the run."""
+    undone: Undone | None = None
 
 
 class OutputItem(Struct, frozen=True, kw_only=True):

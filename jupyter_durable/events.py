@@ -35,6 +35,7 @@ from jupyter_durable.event_data import (
     Usage,
     WaitInfo,
 )
+from jupyter_durable.stored import Compensation, Undoing
 
 FORMAT = 1
 """Version of the event format; an execution names it in its first line."""
@@ -228,6 +229,20 @@ class TimerFired(Event, frozen=True, kw_only=True, tag="timer_fired"):
     """How many sleeps were over before in this scope."""
 
 
+class CompensationRegistered(Event, frozen=True, kw_only=True, tag="compensation_registered"):
+    """What undoes the step; written with its intent, before its effect."""
+
+    step: int
+    data: Compensation
+
+
+class StepUndone(Event, frozen=True, kw_only=True, tag="step_undone"):
+    """The effect of the step whose intent has this ``seq`` was undone by a person's ``undo``."""
+
+    step: int
+    data: Undoing
+
+
 AnyEvent = (
     ExecutionStarted
     | ExecutionEnded
@@ -250,6 +265,8 @@ AnyEvent = (
     | SignalReceived
     | StepBeat
     | Progressed
+    | CompensationRegistered
+    | StepUndone
 )
 """Every event of format 1."""
 

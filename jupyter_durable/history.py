@@ -14,7 +14,7 @@ from sys import intern  # names and evidence are few, and every line brings a co
 
 import msgspec
 
-from jupyter_durable.entries import Entry, State
+from jupyter_durable.entries import Effect, Entry, State
 from jupyter_durable.event_data import (
     Decision,
     ExecutionHeader,
@@ -23,6 +23,7 @@ from jupyter_durable.event_data import (
 )
 from jupyter_durable.events import (
     AttemptFailed,
+    CompensationRegistered,
     Decided,
     ExecutionEnded,
     ExecutionStarted,
@@ -41,6 +42,7 @@ from jupyter_durable.events import (
     StepOutput,
     StepSettled,
     StepStarted,
+    StepUndone,
     TimerFired,
     WaitStarted,
 )
@@ -66,6 +68,10 @@ class History:
         self.notices: list[tuple[int, Notice]] = []
         self.fired: dict[TimerKey, int] = {}  # sleeps of glue code that were over, and when (seq)
         self.waits: list[Entry] = []  # over or not
+        self.effects: dict[str, Effect] = {}
+        """What can be undone, in order of completion: id of the effect -> effect."""
+        self.undone: dict[str, Entry | None] = {}
+        """Id of an effect that was undone -> the step that did it, if it is one of this branch."""
         self.stalled = 0
         """How many of the newest executions in a row were cut without having recorded any end of a step."""
         self.seq = -1
@@ -88,6 +94,8 @@ class History:
                 entry.state, entry.end, entry.payload = "completed", seq, event.data  # type: ignore[union-attr,assignment]
                 self._progress = True
                 self.seq = seq
+                if entry.compensation is not None or entry.kind == "undo":
+                    self._effect(entry, seq)
             else:
                 self.apply(seq, event)
 
@@ -100,13 +108,14 @@ class History:
         if isinstance(event, ExecutionStarted):
             self._execution_started(event.data)
             return
-        if isinstance(event, StepBeat | Progressed):  # no end of anything
+        if isinstance(event, StepBeat | Progressed | CompensationRegistered):  # no end of anything
             self._said(event)
             return
         self._progress = True
         if isinstance(event, StepCompleted):
             entry = self._end(event.step, seq, "completed")
             entry.payload = event.data
+            self._effect(entry, seq)
         elif isinstance(event, StepAdopted):
             self._adopted(seq, event)
         elif isinstance(event, StepOutput):
@@ -142,9 +151,27 @@ class History:
                 entry.notices += (event.data,)
         elif isinstance(event, StepSettled):
             self._settled(event)
+        elif isinstance(event, StepUndone):
+            self.undone.setdefault(event.data.id, None)
 
-    def _said(self, event: StepBeat | Progressed) -> None:
+    def _effect(self, entry: Entry, seq: int) -> None:
+        """A step has completed: it can be undone now, or it has undone another one."""
+        if entry.compensation is not None:
+            effect = Effect(entry, entry.compensation, entry.payload, self._execution, seq, entry.seq)
+            self.effects[entry.compensation.id] = effect
+        elif entry.kind == "undo":
+            self.undone[entry.key.digest] = entry
+
+    def is_undone(self, entry: Entry) -> bool:
+        """Whether the effect of a step was undone, so that its recorded result is true no more."""
+        return entry.compensation is not None and entry.compensation.id in self.undone
+
+    def _said(self, event: StepBeat | Progressed | CompensationRegistered) -> None:
         entry = self.by_seq.get(event.step)
+        if isinstance(event, CompensationRegistered):
+            if entry is not None:
+                entry.compensation = event.data
+            return
         if isinstance(event, Progressed):
             if entry is not None:
                 entry.progress = event.data
@@ -235,6 +262,9 @@ class History:
         entry.wait, entry.receipt = event.data.wait, event.data.receipt
         entry.state = "completed" if event.data.payload is not None else "failed"
         entry.seq = entry.end = seq
+        entry.compensation = event.data.compensation
+        if entry.state == "completed":
+            self._effect(entry, seq)
         self.by_seq[seq] = entry
         self.last_start[key.scope] = seq
 
@@ -243,6 +273,7 @@ class History:
         entry.settlement = event.data
         if event.data.choice == "value":
             entry.state, entry.payload = "completed", event.data.payload
+            self._effect(entry, self.seq)
         elif event.data.choice == "rerun":
             entry.state = "interrupted"
         else:
@@ -258,7 +289,9 @@ class History:
         """
         if self.outcome is not None:
             stopped = self.outcome.status == "interrupted" and is_of_map(entry.key.scope)
-            return entry.seq in self.outcome.failed or (stopped and self.nobody_went_on(entry))
+            # Of a step around the one that failed, the error is that of the inner one.
+            ended = any(seq in self.outcome.failed for seq in (entry.seq, *entry.caused_by))
+            return ended or (stopped and self.nobody_went_on(entry))
         return self.nobody_went_on(entry)
 
     def nobody_went_on(self, entry: Entry) -> bool:

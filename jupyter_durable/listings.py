@@ -15,9 +15,9 @@ from jupyter_durable.entries import Entry
 from jupyter_durable.history import History
 from jupyter_durable.log.base import EventLog, ExecutionRecord
 
-RunStatus = Literal["running", "completed", "failed", "interrupted", "stopped", "parked", "cancelled"]
+RunStatus = Literal["running", "completed", "failed", "interrupted", "stopped", "parked", "cancelled", "undone"]
 """``parked``: it waits for a signal or a timer, and its cell has ended. ``interrupted`` covers the stop button and the
-death of the kernel; ``stopped``: it needs a person."""
+death of the kernel; ``stopped``: it needs a person. ``undone``: a person has undone the branch."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +99,8 @@ def _status(branch: BranchView) -> RunStatus:
         return "running"
     if branch.cancelled is not None:
         return "cancelled"
+    if branch.undone is not None:
+        return "undone"
     if newest.outcome is None:
         return "interrupted"
     status = newest.outcome.status

@@ -47,6 +47,9 @@ from jupyter_durable.history import History
 from jupyter_durable.matching import Matcher
 from jupyter_durable.reusing import keeps, needs_nobody
 
+UNDONE = "undone on the branch of origin"
+"""Why a step is executed that has a result there: its effect is no more."""
+
 
 class Replay:
     """The bookkeeping of one execution: what was served, what differs."""
@@ -222,6 +225,12 @@ class Replay:
         if self.anew.lies_in(entry):
             self.match.serve(source, entry)
             return self._live(call, f"the branch was forked inside of it, at {self.anew.label}")
+        if source.is_undone(entry) and self.policy.reused_names.get(call.name, self.policy.reuse) != "all":
+            if self.policy.strict:
+                return self._strict(call, f"{entry.label} was undone")
+            self.differ(place, f"{entry.label} was undone")
+            self.match.serve(source, entry)
+            return self._live(call, UNDONE)
         changed = bool(call.evidence and entry.evidence and call.evidence != entry.evidence and entry.kind in ORDINARY)
         if changed:
             if self.policy.strict:

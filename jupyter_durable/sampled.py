@@ -21,7 +21,7 @@ class SampleView:
     branch: str
     branch_name: str
     status: str
-    """``running``, ``completed``, ``failed``, ``interrupted``, ``stopped`` or ``parked``."""
+    """``running``, ``completed``, ``failed``, ``interrupted``, ``stopped``, ``parked`` or ``undone``."""
     steps: int
     spent: Tally
     """What was billed on its branch, over all executions."""
@@ -64,6 +64,8 @@ def _view(log: EventLog, number: int, view: BranchView) -> SampleView:
     sample = view.first.sample
     assert sample is not None
     status = "running" if newest.running else "interrupted" if outcome is None else outcome.status
+    if view.undone is not None and not newest.running:
+        status = "undone"
     value = outcome.shown if outcome is not None else ""
     return SampleView(
         number, sample.of, view.branch, view.name, status, len(history.entries), spent, value

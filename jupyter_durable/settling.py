@@ -14,7 +14,7 @@ from jupyter_durable import clock, errors
 from jupyter_durable.branches import BranchView
 from jupyter_durable.engine import remarks
 from jupyter_durable.entries import Entry
-from jupyter_durable.event_data import Decision, Payload, Settlement
+from jupyter_durable.event_data import Decision, Outcome, Payload, Settlement
 from jupyter_durable.events import AnyEvent, Decided, StepSettled
 from jupyter_durable.history import History
 from jupyter_durable.listings import StepView, find_branch, step_view
@@ -42,7 +42,7 @@ def decide(
         BranchBusy: the branch is running right now.
     """
     view = find_branch(log, run)
-    _write(log, view, Decided(at=clock.now(), data=Decision(reuse=reuse, by=by or who(), steps=tuple(steps))))
+    write(log, view, Decided(at=clock.now(), data=Decision(reuse=reuse, by=by or who(), steps=tuple(steps))))
     return view
 
 
@@ -97,7 +97,7 @@ def settle(
         payload = entry.unstored.salvage
     stored: Literal["rerun", "value", "fail"] = "value" if choice in ("value", "salvage") else choice  # type: ignore[assignment]
     event = StepSettled(at=clock.now(), step=entry.seq, data=Settlement(choice=stored, by=by or who(), payload=payload))
-    _write(log, view, event)
+    write(log, view, event)
     history = History(log.history(view.branch))
     return step_view(history.entries[entry.key], running="")
 
@@ -124,7 +124,7 @@ def _nothing_to_settle(history: History, step: int | str) -> str:
     return f"Step `{step}` is not in doubt, and its value is stored, or there is no such step. Open to it: {listed}."
 
 
-def _write(log: EventLog, view: BranchView, event: AnyEvent) -> None:
-    """Write one event by a short execution of its own."""
+def write(log: EventLog, view: BranchView, *events: AnyEvent, outcome: Outcome | None = None) -> None:
+    """Write what a person said by a short execution of its own."""
     last = {record.header.branch: record.last for record in log.executions(view.first.run)}[view.branch]
-    remarks.write(log, remarks.remark_on(view.newest.header, last), event)
+    remarks.write(log, remarks.remark_on(view.newest.header, last), *events, outcome=outcome)

@@ -13,6 +13,7 @@ from typing import Any, Literal, TypeVar, cast, overload
 from jupyter_durable.engine.binding import binder
 from jupyter_durable.engine.context import current
 from jupyter_durable.engine.limits import limit_of
+from jupyter_durable.engine.registering import KNOWN, check_compensation
 from jupyter_durable.engine.runner import run_async, run_sync
 from jupyter_durable.engine.steps import StepSpec, name_of, return_annotation
 from jupyter_durable.errors import UsageError
@@ -43,6 +44,7 @@ def step(
     rate: str | None = ...,
     concurrency: int | None = ...,
     heartbeat: str | float | datetime.timedelta | None = ...,
+    compensate: Callable[..., Any] | None = ...,
 ) -> Callable[[F], F]: ...
 def step(
     fn: Any = None,
@@ -64,6 +66,7 @@ def step(
     rate: str | None = None,
     concurrency: int | None = None,
     heartbeat: str | float | datetime.timedelta | None = None,
+    compensate: Callable[..., Any] | None = None,
 ) -> Any:
     """Make a function a step: inside a durable run its result is recorded, and replayed instead of computed again.
 
@@ -88,6 +91,8 @@ def step(
         rate: how often attempts may begin, such as ``"60/min"``: one limit for all calls of the step in this process.
         concurrency: how many of them run at the same time, the same way.
         heartbeat: if the body does not call ``durable.heartbeat()`` for that long, it is said so.
+        compensate: undoes what the step did, when the run is undone: a function, a coroutine function or a step, called
+            with the step's value and then its arguments. They are recorded before the body runs.
 
     Returns:
         The function as a step; in a coroutine function's place a function that returns an awaitable.
@@ -107,6 +112,7 @@ def step(
             decorated, name=name, retries=retries, backoff=backoff, timeout=timeout, retry_on=retry_on, pure=pure,
             rerun=rerun, at_most_once=at_most_once, key=key, mutates=mutates, files=files, outputs=outputs,
             version=version, rate=rate, concurrency=concurrency, heartbeat=heartbeat,
+            compensate=compensate,
         )  # fmt: skip
     if isinstance(fn, (staticmethod, classmethod)):
         raise UsageError("Put `@staticmethod` or `@classmethod` above `@step`, not below it.")
@@ -119,6 +125,8 @@ def step(
         )
     if rerun not in ("ask", "always", "reuse"):
         raise UsageError(f'`rerun` is "ask", "always" or "reuse", not {rerun!r}.')
+    if compensate is not None:
+        check_compensation(name or name_of(fn), compensate, pure=pure)
     spec = StepSpec(
         fn=fn,
         name=name or name_of(fn),
@@ -137,7 +145,9 @@ def step(
         limit=limit_of(name or name_of(fn), rate, concurrency),
         carries=not inspect.isfunction(fn) or bool(inspect.unwrap(fn).__closure__) or hasattr(fn, "__wrapped__"),
         refused=unstorable_annotation(return_annotation(fn)) or "",
+        compensate=compensate,
     )
+    KNOWN.define(spec)
     return _wrapped(spec)
 
 

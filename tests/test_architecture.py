@@ -18,7 +18,7 @@ ROOT = Path(__file__).resolve().parents[1] / PACKAGE
 
 FLOORS: list[set[str]] = [
     # 0: words
-    {"errors", "event_data", "events", "clock"},
+    {"errors", "stored", "event_data", "events", "clock"},
     # 1: rules; they do no I/O
     {
         "values",
@@ -55,6 +55,7 @@ FLOORS: list[set[str]] = [
         "listings",
         "cancelling",
         "settling",
+        "undoing",
         "client",
         "answering",
         "spending",
@@ -62,7 +63,7 @@ FLOORS: list[set[str]] = [
         "diagnose",
     },
     # 4: model and tool calls become steps
-    {"capture", "integrations", "stepping", "waiting", "working", "stopping", "versions", "api"},
+    {"capture", "integrations", "stepping", "waiting", "working", "stopping", "undo_words", "versions", "api"},
     # 5: rooms that never import each other
     {"kernel", "server", "widget", "cli", "demo", "testing"},
 ]

@@ -186,6 +186,19 @@ COMMANDS: tuple[Command, ...] = (
         (_RUN, _argument("branch", help="name of the branch", metavar="BRANCH"), _BY, _LOG, _JSON),
     ),
     Command(
+        "undo",
+        "List what an undo of a run would undo, newest step first, and what would stay.",
+        "jupyter durable undo literature-review",
+        "It only lists: the functions that undo are in the notebook. `%durable undo RUN --yes` there does it.",
+        (
+            _RUN,
+            _BRANCH,
+            _argument("--from", metavar="STEP", default="", dest="step", help="this step and all that completed after"),
+            _LOG,
+            _JSON,
+        ),
+    ),
+    Command(
         "diff",
         "Compare two branches of a run, step by step.",
         "jupyter durable diff literature-review main main-2",

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from jupyter_durable.cli import branching, stopping, telling
+from jupyter_durable.cli import branching, stopping, telling, undoing
 from jupyter_durable.cli.arguments import WrongArguments
 from jupyter_durable.cli.printing import Arguments, Failed, answer, remark
 from jupyter_durable.cli.tables import count, duration, facts, inert, moment, sentence, table
@@ -314,6 +314,7 @@ WORDS: dict[str, Callable[[Arguments], int]] = {
     "settle": telling.settle,
     "fork": branching.fork,
     "switch": branching.switch,
+    "undo": undoing.undo,
     "diff": branching.diff,
     "samples": branching.samples,
     "waiting": telling.waiting,

@@ -227,6 +227,8 @@ def branch_shape(branch: BranchView, all_branches: list[BranchView]) -> Shape:
     origin, fork, sample = branch.first.origin, branch.first.fork, branch.first.sample
     names = {each.branch: each.name for each in all_branches}
     status = status_word(branch.newest)
+    if branch.undone is not None and status != "running":
+        status = "undone"
     return {
         "branch": branch.branch,
         "name": branch.name,

@@ -11,7 +11,9 @@ from jupyter_durable.keys import Key
 from jupyter_durable.log.base import EventLog
 
 
-def adoption(entry: Entry, key: Key, why: str, log: EventLog, evidence: str = "") -> StepAdopted:
+def adoption(
+    entry: Entry, key: Key, why: str, log: EventLog, evidence: str = "", *, undone: bool = False
+) -> StepAdopted:
     """The event of taking an entry over, under a key of the new branch.
 
     Args:
@@ -21,12 +23,14 @@ def adoption(entry: Entry, key: Key, why: str, log: EventLog, evidence: str = ""
         log: where its value lies.
         evidence: that of today's code. A person may have said that the result stays although the code has changed;
             the branch of this code does not ask that again.
+        undone: it was undone on the branch of origin, so there is nothing left to undo.
     """
     source = entry.adopted or Adopted(execution=entry.execution, seq=entry.end)
     payload = payloads.of(entry, log) if entry.state == "completed" else None
+    compensation = None if undone else entry.compensation
     return StepAdopted(
         at=clock.now(), name=key.name, digest=key.digest, n=key.n, scope=key.scope, evidence=evidence or entry.evidence,
         kind=entry.kind, pure=entry.pure, why=why,
         data=Adopted(execution=source.execution, seq=source.seq, payload=payload, error=entry.error,
-                     usage=entry.usage, wait=entry.wait, receipt=entry.receipt),
+                     usage=entry.usage, wait=entry.wait, receipt=entry.receipt, compensation=compensation),
     )  # fmt: skip

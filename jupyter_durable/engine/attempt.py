@@ -17,6 +17,7 @@ from jupyter_durable.engine.hidden import IMMUTABLE, changed_arguments, changed_
 from jupyter_durable.engine.pulse import Pulse, pulse_of
 from jupyter_durable.engine.stats import Status, StepRow
 from jupyter_durable.engine.steps import StepSpec
+from jupyter_durable.engine.undoable import Registration
 from jupyter_durable.errors import (
     DurableControl,
     ReplayError,
@@ -74,6 +75,7 @@ class Attempt:
         "spec",
         "thread",
         "tries",
+        "undo",
         "values_before",
         "watched",
         "why",
@@ -110,6 +112,7 @@ class Attempt:
         self.details = verdict.entry.details if verdict.entry is not None else None
         """What an attempt said about itself last, in JSON."""
         self.pulse: Pulse | None = None
+        self.undo: Registration | None = None
         self.thread = threading.get_ident()
         self.retried: frozenset[int] = frozenset()
         self.failed_at = -1
@@ -155,6 +158,8 @@ class Attempt:
             execution.stats.rows.append(self.row)
         if key.scope:
             execution.replay.begun(seq, event)
+        if self.undo is not None and not self.tries:
+            self.undo.begun(seq)
         if self.tries:
             execution.replay.match.reopen(inner_scope(key))
         self.tries += 1
@@ -248,6 +253,8 @@ class Attempt:
                 execution.flush()
         if self.key.scope:
             execution.replay.own.apply(end, event)
+        if self.undo is not None:
+            self.undo.completed(self.seq, end, payload)
         self._over("live", took)
 
     def billed(self, usage: Usage) -> None:
@@ -333,7 +340,8 @@ class Attempt:
         self.retried |= frozenset(inner)
         delay = None
         if isinstance(error, Exception) and not execution.sealed:
-            delay = self.spec.policy.next(self.tries, error, _random())
+            chance = int.from_bytes(clock.token_bytes(4), "big") / 2**32
+            delay = self.spec.policy.next(self.tries, error, chance)
         info = payloads.write_error(error, execution.writer)
         data = AttemptInfo(error=info, retry_in=delay or 0.0, caused_by=inner)
         if delay is None:
@@ -378,6 +386,8 @@ class Attempt:
 
     def _over(self, status: Status, took: float) -> None:
         execution, row = self.execution, self.row
+        if self.undo is not None:
+            self.undo.over(status)
         if self.body is not None:
             self.body.finished()
         if row is not None:
@@ -387,7 +397,3 @@ class Attempt:
             execution.on_change()
         if execution.pending_interrupt:
             execution.safe_point()
-
-
-def _random() -> float:
-    return int.from_bytes(clock.token_bytes(4), "big") / 2**32

@@ -27,6 +27,7 @@ from jupyter_durable.engine.options import RunSpec
 from jupyter_durable.engine.order import Order
 from jupyter_durable.engine.stats import Stats
 from jupyter_durable.engine.tally import Savings
+from jupyter_durable.engine.undoable import Undoable, undone_before
 from jupyter_durable.event_data import Cancellation, ExecutionHeader, Notice, Outcome
 from jupyter_durable.events import ExecutionEnded, Noticed, Replayed, TimerFired
 from jupyter_durable.evidence import EvidenceBook
@@ -96,6 +97,7 @@ class Execution:
         self.outcome: Outcome | None = None
         self.in_flight: dict[int, Attempt] = {}
         """Seq of the intent -> attempt that runs right now."""
+        self.undoable = Undoable()
         self.stale = Stale()
         self.changing = Changing(spec.namespace, spec.reads, book)
         self.end_inputs: Callable[[], dict[str, str]] = dict
@@ -198,6 +200,8 @@ class Execution:
                     f"execution. Run the cell again: it goes on, on a new branch, from here.",
                 )
             )
+        if said := undone_before(self.replay):
+            self.stop(Stop(errors.DecisionNeeded, f"{reason[:1].upper()}{reason[1:]}, and {said}"))
         writer, self.header, self.replay = self._branch_off(self, reason)
         self.write_to(writer)
         self.order = Order(self)

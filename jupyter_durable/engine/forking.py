@@ -14,7 +14,7 @@ from jupyter_durable.branches import BranchView, group
 from jupyter_durable.branches import Execution as Seen
 from jupyter_durable.engine import remarks
 from jupyter_durable.engine.inputs import Inputs
-from jupyter_durable.engine.prospect import branch_of_number
+from jupyter_durable.engine.prospect import branch_of_number, undone_text
 from jupyter_durable.engine.setting import encoded
 from jupyter_durable.entries import Entry
 from jupyter_durable.event_data import ExecutionHeader, Fork, Origin, Payload
@@ -46,6 +46,7 @@ def fork(
     Raises:
         UsageError: there is no such branch or step, or the cell reads no such variable.
         BranchBusy: the branch is running right now.
+        BranchClosed: it is being undone, and that has not come to its end.
 
     >>> from jupyter_durable.log import open_log
     >>> fork(open_log("memory:"), "0a1b", "search")
@@ -61,6 +62,11 @@ def fork(
                 f"Run `{old.first.name}`: branch `{old.name}` is being executed right now, so it cannot be forked. "
                 f"Wait until its cell has ended, or stop it.",
                 run=old.first.name, branch=old.name,
+            )  # fmt: skip
+        if old.undone is not None and not old.undone.finished:
+            raise errors.BranchClosed(
+                f"Run `{old.first.name}`: {undone_text(old)} It can be forked when that has come to its end.",
+                run=old.first.name, branch=old.name, by=old.undone.by, at=old.undone.at,
             )  # fmt: skip
         header = _forked(log, views, old, str(at), stored, values or {}, by)
         try:

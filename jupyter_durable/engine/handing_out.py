@@ -121,6 +121,11 @@ def _cannot_come_back(execution: Execution, entry: Entry, error: errors.Unloadab
 
 def _adopt(execution: Execution, entry: Entry, call: Call, why: str) -> None:
     """Write down that a result was taken over from the branch of origin."""
-    execution.append(adoption(entry, call.key, why, execution.log, call.evidence))
+    replay = execution.replay
+    undone = replay.source is not None and replay.source.is_undone(entry)
+    event = adoption(entry, call.key, why, execution.log, call.evidence, undone=undone)
+    seq = execution.append(event)
+    if event.data.compensation is not None and event.data.payload is not None:
+        execution.undoable.adopted(entry, event.data.compensation, event.data.payload, execution.header.execution, seq)
     for notice in entry.notices:
         execution.append(Noticed(at=clock.now(), step=execution.writer.head.seq, data=notice))

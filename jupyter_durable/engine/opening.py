@@ -198,7 +198,7 @@ def _branch_off(execution: Execution, reason: str) -> tuple[Writer, ExecutionHea
     for entry in served:
         if entry.state not in ("completed", "failed"):
             continue
-        event = adoption(entry, entry.key, "the same before the first difference", log)
+        event = adoption(entry, entry.key, "the same before the first difference", log, undone=old.own.is_undone(entry))
         own.apply(writer.append(event), event)
     replay = Replay(own, old.own, policy_after(old.policy, spec.flags))
     for entry in own.entries.values():

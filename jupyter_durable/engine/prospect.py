@@ -5,6 +5,7 @@ The beginning of an execution and the plan of one ask the same here, so that a p
 
 from __future__ import annotations
 
+import datetime
 from collections.abc import Callable
 from typing import Any
 
@@ -22,6 +23,7 @@ from jupyter_durable.event_data import ExecutionHeader
 from jupyter_durable.evidence import EvidenceBook
 from jupyter_durable.history import History
 from jupyter_durable.log.base import EventLog, ExecutionRecord
+from jupyter_durable.sentences import quoted
 
 STALLED = 5
 """Executions in a row that died without recording the end of any step, after which a person is asked."""
@@ -79,6 +81,7 @@ def look(spec: RunSpec, log: EventLog, put_back: PutBack) -> Prospect:
     if values and chosen is not None and chosen not in (choice.take, choice.origin):
         values = {}  # the branch does not fit, so neither do the values that were set for it
         book, inputs, wanted, choice = _choose(spec, log, views, left, None, values)
+    refuse_closed(spec, choice)
     own, source = History(), None
     if choice.take is not None:
         own = History(log.history(choice.take.branch))
@@ -92,6 +95,7 @@ def look(spec: RunSpec, log: EventLog, put_back: PutBack) -> Prospect:
         assert choice.origin is not None
         source = History(log.history(choice.origin.branch))
         _refuse_unknown_step(spec, log, views, choice.origin)
+    refuse_closed(spec, choice)
     origin = choice.origin.branch if choice.origin is not None else _origin_branch(choice)
     policy = _policy(spec, own, views, origin)
     return Prospect(records, views, book, inputs, wanted, choice, own, source, policy, values)
@@ -124,6 +128,36 @@ def _choose(
         spec.sample_first,
     )  # fmt: skip
     return book, inputs, wanted, choose(views, wanted)
+
+
+def refuse_closed(spec: RunSpec, choice: Choice) -> None:
+    """Neither continue nor build upon a branch that was undone: what it has recorded is true no more.
+
+    Raises:
+        BranchClosed: it was.
+    """
+    view = choice.take or choice.origin
+    if view is not None and view.undone is not None:
+        raise errors.BranchClosed(
+            f"Run `{spec.name}`: {undone_text(view)} Its recorded results are true no more, so nothing was replayed or "
+            f"executed. `%%durable {quoted(spec.name)} --fresh` starts again; `%durable fork {quoted(spec.name)} --at "
+            f"STEP` goes on from a step, and executes what was undone.",
+            run=spec.name, branch=view.name, by=view.undone.by, at=view.undone.at,
+        )  # fmt: skip
+
+
+def undone_text(view: BranchView) -> str:
+    """A sentence about a branch that was undone: by whom, when, and whether the undo came to its end."""
+    undone = view.undone
+    assert undone is not None
+    when = datetime.datetime.fromtimestamp(undone.at).astimezone().strftime("%Y-%m-%d %H:%M:%S")
+    if undone.finished:
+        return f"Branch `{view.name}` was undone by {undone.by} at {when}."
+    run = quoted(view.first.name)
+    return (
+        f"Branch `{view.name}` is being undone: {undone.by} began at {when}, and it is not finished; `%durable undo "
+        f"{run} --branch {view.name} --yes` goes on."
+    )
 
 
 def refuse_stalled(spec: RunSpec, view: BranchView, own: History) -> None:

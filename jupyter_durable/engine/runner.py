@@ -21,6 +21,7 @@ from jupyter_durable.engine.elsewhere import Delivered
 from jupyter_durable.engine.execution import Execution
 from jupyter_durable.engine.handing_out import hand_out, wait_for_turn
 from jupyter_durable.engine.identity import DRIVERS
+from jupyter_durable.engine.registering import registration
 from jupyter_durable.engine.steps import StepSpec, prepare
 from jupyter_durable.engine.timers import plain_sleep
 from jupyter_durable.errors import DurableControl, StepTimeout
@@ -45,6 +46,8 @@ def carry_out(attempt: Attempt, args: tuple[Any, ...], kwargs: dict[str, Any]) -
     __tracebackhide__ = True
     execution, spec = attempt.execution, attempt.spec
     try:
+        if spec.compensate is not None:
+            attempt.undo = registration(execution, spec, attempt.call, args, kwargs)
         while True:
             leave = None if spec.limit is None else spec.limit.enter()
             try:
@@ -122,6 +125,8 @@ async def carry_out_async(
     """
     __tracebackhide__ = True
     execution, spec = attempt.execution, attempt.spec
+    if spec.compensate is not None:
+        attempt.undo = registration(execution, spec, attempt.call, args, kwargs)
     while True:
         leave = None if spec.limit is None else await spec.limit.enter_async()
         try:

@@ -51,6 +51,8 @@ class StepSpec(msgspec.Struct):
     """Seconds without a heartbeat after which it is said that nothing is heard of the body."""
     limit: Limit | None = None
     """How often, and how many at a time."""
+    compensate: Callable[..., Any] | None = None
+    """What undoes it, called with its value and then its arguments."""
     code: Callable[..., Any] | None = None
     """The function whose code is the evidence, where `fn` only leads to it: that of a framework's tool."""
 

@@ -17,6 +17,8 @@ from jupyter_durable.kernel.cell import as_sentence
 from jupyter_durable.kernel.display import Shown, code_marked, duration, table
 from jupyter_durable.kernel.header import flags_help, nearest
 from jupyter_durable.kernel.stopping_words import cancel, children, resume
+from jupyter_durable.kernel.undo_magic import USAGE as UNDO
+from jupyter_durable.kernel.undo_magic import undo
 from jupyter_durable.kernel.waiting_words import approve, signal, waiting
 from jupyter_durable.log.base import EventLog
 
@@ -340,6 +342,7 @@ WORDS: dict[str, Word] = {
         fork,
     ),
     "switch": Word("switch [RUN] BRANCH", "which branch the cell takes up next", switch),
+    "undo": Word(UNDO, "what steps with `compensate` have done, newest first; `--yes` undoes it", undo),
     "diff": Word("diff [RUN] [A B]", "two branches side by side; without names the newest and its origin", diff),
     "samples": Word("samples [RUN]", "the samples that `%%durable NAME --sample K` has made", samples),
     "waiting": Word("waiting [RUN]", "what runs wait for, and how to answer", waiting),

@@ -172,9 +172,11 @@ def run_item(records: list[ExecutionRecord], here: _Here) -> RunItem:
 
 
 def run_status(branch: BranchView) -> RunStatus:
-    """How a run stands on a branch: by its newest execution, unless somebody has cancelled it."""
+    """How a run stands on a branch: by its newest execution, unless somebody has cancelled or undone it."""
     if branch.cancelled is not None and not branch.newest.running:
         return "cancelled"
+    if branch.undone is not None and not branch.newest.running:
+        return "undone"
     word = _status(branch.newest)
     return "stopped" if word == "decided" else word
 

@@ -31,6 +31,8 @@ def waiting(newest: BranchView, branches: list[BranchView], records: list[Execut
     """
     execution = newest.newest
     outcome = execution.outcome
+    if newest.undone is not None and not execution.running:
+        return None
     if execution.running or (outcome is not None and outcome.status in ("completed", "failed")):
         return None
     if newest.cancelled is not None:

@@ -136,6 +136,8 @@ export function runState(status: RunStatus, words: IWords): IState {
       return { sign: '‖', word: words.__('interrupted'), tone: 'warn' };
     case 'parked':
       return { sign: '◔', word: words.__('parked'), tone: 'warn' };
+    case 'undone':
+      return { sign: '↶', word: words.__('undone'), tone: 'calm' };
     default:
       return { sign: '△', word: words.__('needs a decision'), tone: 'warn' };
   }

@@ -312,5 +312,5 @@ def test_every_error_of_the_house_has_a_status():
 
     assert set(found.values()) <= {400, 409, 422, 500, 503}
     assert {name for name, status in found.items() if status == 500} == {
-        "DurableError", "BudgetExceeded", "ChildCancelled", "NotAnswered", "StepTimeout", "WorkerFailed",
+        "DurableError", "BudgetExceeded", "ChildCancelled", "NotAnswered", "StepTimeout", "UndoFailed", "WorkerFailed",
     }  # fmt: skip

@@ -14,9 +14,20 @@ class Shape(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """Base of all shapes."""
 
 
-RunStatus = Literal["running", "completed", "failed", "interrupted", "stopped", "decided", "parked", "cancelled"]
+RunStatus = Literal[
+    "running",
+    "completed",
+    "failed",
+    "interrupted",
+    "stopped",
+    "decided",
+    "parked",
+    "cancelled",
+    "undone",
+]
 """``interrupted``: by the stop button, or the kernel died; ``stopped``: it needs a person; ``decided``: the execution
-only wrote down what a person decided (never the status of a run or branch)."""
+only wrote down what a person decided (never the status of a run or branch); ``undone``: a person has undone the
+branch."""
 
 StepStatus = Literal["running", "waiting", "in_doubt", "completed", "failed", "cancelled", "not_stored", "adopted"]
 """``in_doubt``: begun, and its end is not known. ``not_stored``: done, and its value could not be stored. ``adopted``:

@@ -1,0 +1,57 @@
+"""Stored forms: of one value, and of what undoes a step, or says that it is undone."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+
+class Written(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True, gc=False):
+    """Base of what stands in this file."""
+
+
+class Payload(Written, frozen=True, kw_only=True):
+    """The stored form of one value. It is JSON text, inline in ``data`` or, when large, in a blob."""
+
+    codec: Literal["json", "tagged"] = "json"
+    """``json``: plain JSON means itself. ``tagged``: objects with a ``$`` key stand for other types."""
+    data: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
+    """The JSON text itself, if it is small."""
+    blob: str | None = None
+    """Digest of the blob that holds the JSON text, if it is large."""
+    blobs: tuple[str, ...] = ()
+    """Digests of further blobs that the text refers to (large arrays and byte strings)."""
+    size: int = 0
+    """Bytes of the JSON text and of its blobs before compression; left 0 for an inline text without blobs."""
+
+
+class Compensation(Written, frozen=True, kw_only=True):
+    """What undoes a step if it is to be undone: its name, and the step's arguments. The function is in the notebook."""
+
+    id: str
+    """Of the effect that is undone: derived from the execution and the intent that made it."""
+    name: str
+    """Of the function, for people."""
+    module: str = ""
+    """Where the step's function was defined, to tell steps of one name apart."""
+    arguments: Payload
+    """``[[positional arguments], {keyword arguments}]`` of the step."""
+
+
+class Undoing(Written, frozen=True, kw_only=True):
+    """The effect of a step is undone."""
+
+    id: str
+    """`Compensation.id`."""
+    by: str = ""
+
+
+class Undone(Written, frozen=True, kw_only=True):
+    """A person has undone a branch: nothing of it is replayed or continued from then on."""
+
+    by: str
+    at: float
+    """Seconds since 1970-01-01 UTC: when the undo began."""
+    finished: bool = False
+    """Written a second time when all is undone that was to be."""
