@@ -340,7 +340,8 @@ class History:
         """
         if self.outcome is not None:
             stopped = self.outcome.status == "interrupted" and is_of_map(entry.key.scope)
-            return entry.seq in self.outcome.failed or (stopped and self.nobody_went_on(entry))
+            failed = not set(self.outcome.failed).isdisjoint((entry.seq, *entry.caused_by))  # itself, or what it let through
+            return failed or (stopped and self.nobody_went_on(entry))
         return self.nobody_went_on(entry)
 
     def nobody_went_on(self, entry: Entry) -> bool:
