@@ -195,7 +195,7 @@ class Execution:
             )
         writer, self.header, self.replay = self._branch_off(self, reason)
         self.write_to(writer)
-        self._turnstile = None
+        self._turnstile = Turnstile((), self.live_tasks)  # all that it holds was handed out already
         self._count = StepCount(self.budget, self.replay.own.entries.values())
 
     def refuse(self) -> None:
@@ -234,7 +234,7 @@ class Execution:
     def turnstile(self) -> Turnstile:
         """Made when the first asynchronous step is replayed; what was handed out before counts as passed."""
         if self._turnstile is None:
-            turnstile = Turnstile(self.replay.own.order() if self.replay.source is None else (), self.live_tasks)
+            turnstile = Turnstile(self.replay.own.order(), self.live_tasks)
             for entry in self._passed:
                 turnstile.passed(entry)
             self._passed.clear()
@@ -252,7 +252,7 @@ class Execution:
 
     def timer_turn(self, key: TimerKey) -> bool:
         """Whether a sleep of glue code is recorded as over."""
-        return self.replay.source is None and key in self.replay.own.fired
+        return key in self.replay.own.fired
 
     def timer_fired(self, key: TimerKey) -> None:
         """Record that a sleep of glue code is over."""

@@ -41,9 +41,17 @@ def beside(part: Nodes) -> st.SearchStrategy[Node]:
     """Coroutines beside each other."""
     parts = st.lists(part, min_size=1, max_size=3).map(tuple)
     return st.one_of(
-        st.builds(Many, st.sampled_from(["gather", "group", "as_completed"]), parts),
+        st.builds(Many, st.sampled_from(["gather", "group"]), parts),
         st.builds(Same, st.integers(1, 3), part),
     )
+
+
+def races(awaiting: list[int]) -> st.SearchStrategy[Node]:
+    """Coroutines whose order of ends is shown to the program. Each ends with an asynchronous step: what plain code does
+    after that, or instead, is in no history, and its order is its own.
+    """
+    parts = st.lists(some(calls(awaiting), 2, 1), min_size=1, max_size=3).map(tuple)
+    return st.builds(Many, st.just("as_completed"), parts)
 
 
 def inside(awaits: bool, usable: list[int]) -> Nodes:
@@ -70,7 +78,9 @@ def programs(draw: st.DrawFn, waits: bool = True) -> Program:
     usable_in_threads = [number for number, fn in enumerate(fns) if not fn.awaits]
     simple = [calls(usable), CHANCES, maps(usable), *([WAITS, WAITS] if waits else [])]
     node = st.one_of(simple)
+    awaiting = [number for number, fn in enumerate(fns) if fn.awaits]
     if awaits:
+        simple += [races(awaiting)] if awaiting else []
         node = st.one_of(*simple, beside(some(st.one_of(*simple, beside(some(st.one_of(simple), 2))), 2)))
     elif usable_in_threads:
         parts = st.lists(some(st.one_of(calls(usable_in_threads), CHANCES), 2), min_size=1, max_size=3).map(tuple)

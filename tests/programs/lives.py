@@ -148,6 +148,8 @@ class Life(Kernel):
                     pass
                 if execution is not None:
                     execution.writer.close()
+                    # As a cell does: what stopped the run is told, whatever a task group has made of it.
+                    lived.error = execution.parked or execution.reason or lived.error
                     lived.live, lived.notices = execution.stats.live, list(execution.stats.notices)
 
         try:
@@ -174,7 +176,7 @@ class Life(Kernel):
 def unheard(context: dict[str, Any], world: World) -> None:
     """An error that nobody has awaited: none but that the process has died."""
     error = context.get("exception")
-    if world.dead or isinstance(error, Died):
+    if world.dead or isinstance(error, Died) or "never retrieved" in str(context.get("message")):
         return
     unheard_errors.append(context)
 
