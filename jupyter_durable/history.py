@@ -374,10 +374,10 @@ class History:
     def order(self) -> list[tuple[Entry | TimerKey, bool]]:
         """Starts (``False``) and ends (``True``) in recorded order, as a replay meets them.
 
-        What lies inside a step that has its value is left out: its body does not run again.
+        What lies inside a step whose body does not run again is left out.
         """
-        outer = self._outer()
-        done = {inner for e in self.entries.values() if e.finished and (inner := inner_scope(e.key)) in outer}
+        over = (inner_scope(entry.key) for entry in self.entries.values() if self._is_over(entry))
+        done = {scope for scope in over if scope in self.siblings.get(stem(scope), ())}
         moments: list[tuple[int, bool, Entry | TimerKey]] = []
         for scope, entries in self.scopes.items():
             if done and inside(scope, done):
@@ -390,11 +390,7 @@ class History:
         moments.sort(key=lambda moment: moment[:2])
         return [(what, is_end) for _, is_end, what in moments]
 
-    def _outer(self) -> set[str]:
-        scopes: set[str] = set()
-        for each in self.scopes:
-            scope = each
-            while scope and scope not in scopes:
-                scopes.add(scope)
-                scope = parent_scope(scope)
-        return scopes
+    def _is_over(self, entry: Entry) -> bool:
+        """Whether a body does not run again: it has its value, or its program has gone on without one."""
+        caught = entry.state == "failed" and not self.ended_the_execution(entry)
+        return caught or entry.finished or entry.state == "cancelled"
