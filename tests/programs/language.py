@@ -140,6 +140,7 @@ class Text:
 
     def function(self, number: int, fn: Fn) -> None:
         """A step function."""
+        self.parts = 0
         self.line(0, f"@step(retries={fn.retries}, backoff=0)" if fn.retries else "@step")
         self.line(0, f"{'async ' if fn.awaits else ''}def f{number}(arg):")
         self.line(1, f"ticket = world.begins(durable.idempotency_key(), 'f{number}', arg)")

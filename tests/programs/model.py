@@ -102,7 +102,9 @@ class Reading:
         ticket, *inside = value
         assert ticket.split()[0] == f"f{number}({arg})", f"asked was f{number}({arg}), what came is of {ticket}"
         assert self.outcome(ticket) == "value"
+        parts, self.parts = self.parts, 0
         self.nodes(fn.inside, inside)
+        self.parts = parts
 
     def outcome(self, ticket: str) -> str:
         """How the execution ended that this ticket is of; there must be no later one of its step."""
