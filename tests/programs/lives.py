@@ -7,6 +7,7 @@ import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any
 
 from jupyter_durable.engine.context import CURRENT, Frame
@@ -162,15 +163,23 @@ class Life(Kernel):
     def _spec(self, source: str, flags: dict[str, Any], loop: asyncio.AbstractEventLoop) -> RunSpec:
         return RunSpec(
             name="p",
-            code=cell_digest(source),
             source=source,
             namespace=self.namespace,
-            reads=frozenset(names_read(source)),
-            binds=frozenset(names_bound(source) | names_mutated(source)),
-            causes=tuple(uses_nondeterminism(source)),
             flags=Flags(grace="0s", **flags),
             loop=loop,
+            **said_by(source),
         )
+
+
+@lru_cache(16)
+def said_by(source: str) -> dict[str, Any]:
+    """What source says by itself: it is the same in each life."""
+    return {
+        "code": cell_digest(source),
+        "reads": frozenset(names_read(source)),
+        "binds": frozenset(names_bound(source) | names_mutated(source)),
+        "causes": tuple(uses_nondeterminism(source)),
+    }
 
 
 def unheard(context: dict[str, Any], world: World) -> None:

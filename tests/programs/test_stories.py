@@ -21,7 +21,9 @@ from tests.programs.choosing import stories
 from tests.programs.lives import MortalLocal, MortalMemory
 from tests.programs.story import Story, Telling
 
-quiet = hypothesis.settings(suppress_health_check=list(HealthCheck))
+MANY = hypothesis.settings.default.max_examples if hypothesis.settings.default is not None else 100
+in_memory = hypothesis.settings(suppress_health_check=list(HealthCheck))
+on_a_disk = hypothesis.settings(in_memory, max_examples=MANY // 5)  # each takes several times as long there
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -41,9 +43,13 @@ def ground() -> Iterator[Path]:
 
 
 numbers = itertools.count()
+# A thread in which a process died has nobody to tell.
+pytestmark = pytest.mark.filterwarnings(
+    "ignore:(?s)Exception in thread durable-map.*Died:pytest.PytestUnhandledThreadExceptionWarning"
+)
 
 
-@quiet
+@in_memory
 @given(story=stories())
 def test_a_story_in_memory_comes_to_its_right_end(story: Story) -> None:
     """The quick half."""
@@ -51,7 +57,7 @@ def test_a_story_in_memory_comes_to_its_right_end(story: Story) -> None:
     Telling(story, MortalMemory()).tell()
 
 
-@quiet
+@on_a_disk
 @given(story=stories())
 def test_a_story_on_a_disk_comes_to_its_right_end(story: Story, ground: Path) -> None:
     """The same over journals, locks, the inbox and the database."""
