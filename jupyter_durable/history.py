@@ -143,6 +143,7 @@ class History:
         self.models: list[Entry] = []  # the captured model calls
         self.last_start: dict[str, int] = {}  # scope -> seq of the last intent made in it
         self.headers: list[ExecutionHeader] = []
+        self.uncaught: set[int] = set()  # steps (seq of their intent) whose failure has ended an execution
         self.outcome: Outcome | None = None
         """How the newest execution that ran the cell ended; ``None`` if it did not."""
         self.decisions: list[Decision] = []
@@ -214,6 +215,7 @@ class History:
         elif isinstance(event, TimerFired):
             self.fired[TimerKey(event.scope, event.n)] = self.seq
         elif isinstance(event, ExecutionEnded):
+            self.uncaught.update(event.data.failed)
             if not self._decides:
                 self.outcome = event.data
             self.stalled = 0
@@ -335,14 +337,13 @@ class History:
     def ended_the_execution(self, entry: Entry) -> bool:
         """Whether the failure of this entry is the one to be tried again, not raised again.
 
-        It is, if it itself ended the newest execution; or if that execution was cut and nothing was begun after
-        the failure in the same scope or around it, so that nobody can have caught it and gone on.
+        It is, if it, or one inside it that it let through, has ended an execution; or if the newest one was cut and
+        nothing was begun after the failure in the same scope or around it, so that nobody can have caught it.
         """
-        if self.outcome is not None:
-            stopped = self.outcome.status == "interrupted" and is_of_map(entry.key.scope)
-            failed = not set(self.outcome.failed).isdisjoint((entry.seq, *entry.caused_by))  # itself, or what it let through
-            return failed or (stopped and self.nobody_went_on(entry))
-        return self.nobody_went_on(entry)
+        if not self.uncaught.isdisjoint((entry.seq, *entry.caused_by)):
+            return True
+        stopped = self.outcome is None or (self.outcome.status == "interrupted" and is_of_map(entry.key.scope))
+        return stopped and self.nobody_went_on(entry)
 
     def nobody_went_on(self, entry: Entry) -> bool:
         """Whether nothing was begun after the failure of an entry, in its scope or around it, nor did the cell end."""

@@ -353,9 +353,8 @@ def _waits(task: asyncio.Task[Any], ours: set[asyncio.Future[None]], depth: int 
         return False
     if isinstance(waits_for, asyncio.Task):
         return _waits(waits_for, ours, depth + 1)
-    children = getattr(waits_for, "_children", None)
-    if children:
-        return all(_child_waits(child, ours, depth) for child in children)
+    if parts := _parts(waits_for):
+        return all(_child_waits(part, ours, depth + 1) for part in parts)
     code = _innermost(task)
     folder, _, file = code.co_filename.rpartition("/") if code is not None else ("", "", "")
     return folder == _ASYNCIO and file in _MADE_FOR_WAITING and code is not None and code.co_name != "sleep"
@@ -364,7 +363,19 @@ def _waits(task: asyncio.Task[Any], ours: set[asyncio.Future[None]], depth: int 
 def _child_waits(child: Any, ours: set[asyncio.Future[None]], depth: int) -> bool:
     if child.done() or child in ours:
         return True
-    return isinstance(child, asyncio.Task) and _waits(child, ours, depth + 1)
+    if isinstance(child, asyncio.Task):
+        return _waits(child, ours, depth + 1)
+    parts = _parts(child) if depth < 100 else []
+    return bool(parts) and all(_child_waits(part, ours, depth + 1) for part in parts)
+
+
+def _parts(future: Any) -> list[Any]:
+    """What has to end before a future of `gather`, or of `shield`, does."""
+    for callback, _ in getattr(future, "_callbacks", None) or ():
+        code = getattr(callback, "__code__", None)
+        if code is not None and code.co_filename.startswith(_ASYNCIO) and "inner" in code.co_freevars:
+            return [callback.__closure__[code.co_freevars.index("inner")].cell_contents]
+    return list(getattr(future, "_children", None) or ())
 
 
 def _innermost(task: asyncio.Task[Any]) -> Any:
