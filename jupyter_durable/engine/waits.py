@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import datetime
+import sys
 import threading
 from collections.abc import Callable
 from hashlib import blake2b
@@ -295,7 +296,9 @@ class Room:
             return True
         ours = {wait.future for wait in self.waits if wait.future is not None}
         tasks = [task for task in (*execution.live_tasks(), execution.main_task) if task is not None]
-        return execution.thread in blocked or all(_waits(task, ours) for task in tasks)
+        if execution.thread in blocked or _waits_for_threads(execution.thread):
+            return True
+        return all(_waits(task, ours) for task in tasks)
 
     def _park(self) -> None:
         """Seal the run, and end the cell at everything that waits."""
@@ -334,6 +337,12 @@ def _until(call: Call, info: WaitInfo, entry: Entry | None) -> float | None:
         return info.until
     same = call.kind == "timer" or entry.wait.shown_digest == info.shown_digest
     return entry.wait.until if same else info.until
+
+
+def _waits_for_threads(thread: int) -> bool:
+    """Whether a thread stands in a lock or a condition, as one does that waits for what it has begun in others."""
+    frame = sys._current_frames().get(thread)
+    return frame is not None and frame.f_code.co_filename == threading.__file__
 
 
 _ASYNCIO = str(Path(asyncio.__file__).parent)

@@ -22,8 +22,8 @@ from tests.programs.lives import MortalLocal, MortalMemory
 from tests.programs.story import Story, Telling
 
 MANY = hypothesis.settings.default.max_examples if hypothesis.settings.default is not None else 100
-in_memory = hypothesis.settings(suppress_health_check=list(HealthCheck))
-on_a_disk = hypothesis.settings(in_memory, max_examples=MANY // 5)  # each takes several times as long there
+in_memory = hypothesis.settings(suppress_health_check=list(HealthCheck), max_examples=MANY * 6 // 10)
+on_a_disk = hypothesis.settings(in_memory, max_examples=MANY // 12)  # each takes several times as long there
 
 
 @pytest.fixture(scope="module", autouse=True)
