@@ -68,9 +68,9 @@ def waiting(log: EventLog, run: str = "") -> list[WaitView]:
         run: id of a run; empty for all.
     """
     found = []
-    started = {record.header.execution: record.started for record in log.executions(run or None)}
+    order = {record.header.execution: number for number, record in enumerate(log.executions(run or None))}
     for name, branches in views_of(log, run or None).items():
-        view = max(branches, key=lambda b: started[b.newest.header.execution])
+        view = max(branches, key=lambda b: order[b.newest.header.execution])
         outcome = view.newest.outcome
         if view.cancelled is not None or (outcome is not None and outcome.status in ("completed", "failed")):
             continue

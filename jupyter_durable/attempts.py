@@ -58,9 +58,11 @@ def is_retried(history: History, entry: Entry, call: Call) -> bool:
     """
     if entry.settlement is not None and entry.settlement.choice == "fail":
         return False
+    # A step that let the failure of one inside it through failed of that, too.
+    failure = {entry.seq, *entry.caused_by}
     place: Place | None = call.place
     while place is not None:
-        if place.is_step and (entry.seq in place.retried or entry.seq in _inner_failures(history, place)):
+        if place.is_step and failure & (place.retried | _inner_failures(history, place)):
             return True
         place = place.parent
     if entry.kind == "model":

@@ -82,11 +82,6 @@ class Entry(msgspec.Struct, eq=False, gc=False):
         return self.state in ("completed", "not_stored")
 
     @property
-    def skips_body(self) -> bool:
-        """A replay does not come to what lies inside of it: it has its value, and is no child run."""
-        return self.finished and self.kind != "run"
-
-    @property
     def usage(self) -> Usage | None:
         """Of a model call: what its last answer used, wherever it was billed; ``None`` where that is unknown."""
         if self.billed:

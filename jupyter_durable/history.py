@@ -62,6 +62,7 @@ class History:
         self.models: list[Entry] = []  # the captured model calls
         self.last_start: dict[str, int] = {}  # scope -> seq of the last intent made in it
         self.headers: list[ExecutionHeader] = []
+        self.uncaught: set[int] = set()  # steps (seq of their intent) whose failure has ended an execution
         self.outcome: Outcome | None = None
         """How the newest execution that ran the cell ended; ``None`` if it did not."""
         self.decisions: list[Decision] = []
@@ -140,6 +141,7 @@ class History:
         elif isinstance(event, TimerFired):
             self.fired[TimerKey(event.scope, event.n)] = self.seq
         elif isinstance(event, ExecutionEnded):
+            self.uncaught.update(event.data.failed)
             if not self._decides:
                 self.outcome = event.data
             self.stalled = 0
@@ -284,15 +286,13 @@ class History:
     def ended_the_execution(self, entry: Entry) -> bool:
         """Whether the failure of this entry is the one to be tried again, not raised again.
 
-        It is, if it itself ended the newest execution; or if that execution was cut and nothing was begun after
-        the failure in the same scope or around it, so that nobody can have caught it and gone on.
+        It is, if it, or one inside it that it let through, has ended an execution; or if the newest one was cut and
+        nothing was begun after the failure in the same scope or around it, so that nobody can have caught it.
         """
-        if self.outcome is not None:
-            stopped = self.outcome.status == "interrupted" and is_of_map(entry.key.scope)
-            # Of a step around the one that failed, the error is that of the inner one.
-            ended = any(seq in self.outcome.failed for seq in (entry.seq, *entry.caused_by))
-            return ended or (stopped and self.nobody_went_on(entry))
-        return self.nobody_went_on(entry)
+        if not self.uncaught.isdisjoint((entry.seq, *entry.caused_by)):
+            return True
+        stopped = self.outcome is None or (self.outcome.status == "interrupted" and is_of_map(entry.key.scope))
+        return stopped and self.nobody_went_on(entry)
 
     def nobody_went_on(self, entry: Entry) -> bool:
         """Whether nothing was begun after the failure of an entry, in its scope or around it, nor did the cell end."""
@@ -328,10 +328,10 @@ class History:
     def order(self) -> list[tuple[Entry | TimerKey, bool]]:
         """Starts (``False``) and ends (``True``) in recorded order, as a replay meets them.
 
-        What lies inside a step that has its value is left out: its body does not run again.
+        What lies inside a step whose body does not run again is left out.
         """
-        outer = self._outer()
-        done = {inner for e in self.entries.values() if e.skips_body and (inner := inner_scope(e.key)) in outer}
+        over = (inner_scope(entry.key) for entry in self.entries.values() if self._is_over(entry))
+        done = {scope for scope in over if scope in self.siblings.get(stem(scope), ())}
         moments: list[tuple[int, bool, Entry | TimerKey]] = []
         for scope, entries in self.scopes.items():
             if done and inside(scope, done):
@@ -344,11 +344,12 @@ class History:
         moments.sort(key=lambda moment: moment[:2])
         return [(what, is_end) for _, is_end, what in moments]
 
-    def _outer(self) -> set[str]:
-        scopes: set[str] = set()
-        for each in self.scopes:
-            scope = each
-            while scope and scope not in scopes:
-                scopes.add(scope)
-                scope = parent_scope(scope)
-        return scopes
+    def _is_over(self, entry: Entry) -> bool:
+        """Whether a body does not run again: it has its value, or its program has gone on without one.
+
+        The code of a child run always runs.
+        """
+        if entry.kind == "run":
+            return False
+        caught = entry.state == "failed" and not self.ended_the_execution(entry)
+        return caught or entry.finished or entry.state == "cancelled"

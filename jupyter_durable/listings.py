@@ -71,10 +71,10 @@ def views_of(log: EventLog, run: str | None = None) -> dict[str, list[BranchView
 
 def runs(log: EventLog) -> list[RunView]:
     """All runs of a log, the one that ran last first."""
-    started = {record.header.execution: record.started for record in log.executions()}
+    began = {record.header.execution: (number, record.started) for number, record in enumerate(log.executions())}
     listed = []
     for run, branches in views_of(log).items():
-        newest = max(branches, key=lambda b: started[b.newest.header.execution])
+        newest = max(branches, key=lambda b: began[b.newest.header.execution])
         header, outcome = newest.newest.header, newest.newest.outcome
         listed.append(
             RunView(
@@ -86,7 +86,7 @@ def runs(log: EventLog) -> list[RunView]:
                 executions=sum(len(b.executions) for b in branches),
                 replayed=outcome.replayed if outcome is not None else None,
                 live=outcome.live if outcome is not None else None,
-                last=started[header.execution],
+                last=began[header.execution][1],
                 notebook=header.path,
             )
         )
@@ -236,8 +236,8 @@ def find_branch(log: EventLog, run: str, name: str = "") -> BranchView:
     if not branches:
         raise errors.UsageError(f"There is no run with the id {run} in this log.")
     if not name:
-        started = {record.header.execution: record.started for record in log.executions(run)}
-        return max(branches, key=lambda b: started[b.executions[-1].header.execution])
+        order = [record.header.execution for record in log.executions(run)]
+        return max(branches, key=lambda b: order.index(b.executions[-1].header.execution))
     found = next((b for b in branches if name in (b.name, b.branch)), None)
     if found is None:
         raise errors.UsageError(f"The run has no branch `{name}`. Its branches: {', '.join(b.name for b in branches)}.")

@@ -204,7 +204,7 @@ class Execution:
             self.stop(Stop(errors.DecisionNeeded, f"{reason[:1].upper()}{reason[1:]}, and {said}"))
         writer, self.header, self.replay = self._branch_off(self, reason)
         self.write_to(writer)
-        self.order = Order(self)
+        self.order = Order(self, handed_out=True)
         self._count = StepCount(self.budget, self.replay.own.entries.values())
 
     def refuse(self) -> None:

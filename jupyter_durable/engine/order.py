@@ -16,18 +16,21 @@ if TYPE_CHECKING:
 class Order:
     """See the module. It belongs to one branch: an execution that goes over to another gets a new one."""
 
-    def __init__(self, execution: Execution) -> None:
+    def __init__(self, execution: Execution, *, handed_out: bool = False) -> None:
+        """Args:
+        execution: whose order it is.
+        handed_out: all that its branch holds was handed out already.
+        """
         self._execution = execution
         self._replay = execution.replay
-        self._turnstile: Turnstile | None = None
+        self._turnstile = Turnstile((), execution.members.tasks) if handed_out else None
         self._passed: list[Entry] = []
 
     @property
     def turnstile(self) -> Turnstile:
         """Made when the first asynchronous step is replayed; what was handed out before counts as passed."""
         if self._turnstile is None:
-            replay = self._replay
-            turnstile = Turnstile(replay.own.order() if replay.source is None else (), self._execution.members.tasks)
+            turnstile = Turnstile(self._replay.own.order(), self._execution.members.tasks)
             for entry in self._passed:
                 turnstile.passed(entry)
             self._passed.clear()
@@ -46,4 +49,4 @@ class Order:
 
     def timer_is_recorded(self, key: TimerKey) -> bool:
         """Whether a sleep of glue code is recorded as over."""
-        return self._replay.source is None and key in self._replay.own.fired
+        return key in self._replay.own.fired

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import asyncio
 import datetime
+import sys
 import threading
 from collections.abc import Callable
 from hashlib import blake2b
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -21,6 +21,7 @@ from jupyter_durable import clock
 from jupyter_durable.call import Call, Execute, Place
 from jupyter_durable.engine import payloads
 from jupyter_durable.engine.blame import mark_failure
+from jupyter_durable.engine.parking import all_wait
 from jupyter_durable.engine.stats import StepRow
 from jupyter_durable.entries import Entry
 from jupyter_durable.errors import NotAnswered, Parked
@@ -282,7 +283,7 @@ class Room:
 
     def _may_park(self) -> bool:
         """Whether everything of the run waits, and has done so long enough."""
-        if self.execution.in_flight or not self._all_wait():
+        if self.execution.in_flight or not all_wait(self.execution, self.waits):
             self._idle_since = None
             return False
         now, grace = clock.monotonic(), self.execution.spec.grace
@@ -293,17 +294,6 @@ class Room:
             return False  # it is over soon, and nobody has to come back for it
         somebody_may_answer = any(wait.call.kind != "timer" for wait in self.waits)
         return not somebody_may_answer or now - self._idle_since >= grace
-
-    def _all_wait(self) -> bool:
-        execution = self.execution
-        blocked = {wait.thread for wait in self.waits if wait.blocks}
-        if execution.members.threads > len(blocked - {execution.thread}):
-            return False
-        if execution.loop is None:
-            return True
-        ours = {wait.future for wait in self.waits if wait.future is not None}
-        tasks = [task for task in (*execution.members.tasks(), execution.members.main) if task is not None]
-        return execution.thread in blocked or all(_waits(task, ours) for task in tasks)
 
     def _park(self) -> None:
         """Seal the run, and end the cell at everything that waits."""
@@ -358,41 +348,7 @@ def _until(call: Call, info: WaitInfo, entry: Entry | None) -> float | None:
     return entry.wait.until if same else info.until
 
 
-_ASYNCIO = str(Path(asyncio.__file__).parent)
-_MADE_FOR_WAITING = ("queues.py", "locks.py", "tasks.py", "taskgroups.py")
-
-
-def _waits(task: asyncio.Task[Any], ours: set[asyncio.Future[None]], depth: int = 0) -> bool:
-    """Whether a task can go on only when one of our waits is over, as far as can be seen.
-
-    A task that sleeps, or waits for the network, goes on by itself; one at a queue or a lock, or that waits for other
-    tasks, goes on when one of those does.
-    """
-    waits_for = getattr(task, "_fut_waiter", None)
-    if task.done() or waits_for in ours:
-        return True
-    if waits_for is None or depth > 100:
-        return False
-    if isinstance(waits_for, asyncio.Task):
-        return _waits(waits_for, ours, depth + 1)
-    children = getattr(waits_for, "_children", None)
-    if children:
-        return all(_child_waits(child, ours, depth) for child in children)
-    code = _innermost(task)
-    folder, _, file = code.co_filename.rpartition("/") if code is not None else ("", "", "")
-    return folder == _ASYNCIO and file in _MADE_FOR_WAITING and code is not None and code.co_name != "sleep"
-
-
-def _child_waits(child: Any, ours: set[asyncio.Future[None]], depth: int) -> bool:
-    if child.done() or child in ours:
-        return True
-    return isinstance(child, asyncio.Task) and _waits(child, ours, depth + 1)
-
-
-def _innermost(task: asyncio.Task[Any]) -> Any:
-    """The code of the coroutine at which a task is suspended."""
-    coro: Any = task.get_coro()
-    code = getattr(coro, "cr_code", None)
-    while (inner := getattr(coro, "cr_await", None)) is not None and hasattr(inner, "cr_code"):
-        coro, code = inner, inner.cr_code
-    return code
+def _waits_for_threads(thread: int) -> bool:
+    """Whether a thread stands in a lock or a condition, as one does that waits for what it has begun in others."""
+    frame = sys._current_frames().get(thread)
+    return frame is not None and frame.f_code.co_filename == threading.__file__

@@ -130,6 +130,30 @@ def missing(entry: Entry, execution: str) -> LogDamaged:
     )
 
 
+def in_order(entries: list[Entry]) -> list[Entry]:
+    """Executions in the order in which they began. Clocks are put back; what continues another one began after it."""
+    known = {entry.header.execution: entry for entry in entries}
+    places: dict[str, tuple[float, int]] = {}
+    for entry in entries:
+        chain: list[Entry] = []
+        each: Entry | None = entry
+        while each is not None and each.header.execution not in places and len(chain) <= len(entries):
+            chain.append(each)
+            each = known.get(_before(each))
+        for each in reversed(chain):
+            moment, depth = places.get(_before(each), (0.0, 0))
+            places[each.header.execution] = (max(each.started, moment), depth + 1)
+    return sorted(entries, key=lambda entry: (places[entry.header.execution], entry.header.execution))
+
+
+def _before(entry: Entry) -> str:
+    """The execution that one continues, or that its branch comes from."""
+    header = entry.header
+    if header.head is not None:
+        return header.head.execution
+    return "" if header.origin is None else header.origin.execution
+
+
 class Lister:
     """Looks at a directory, and remembers of files that have not changed what they say."""
 
@@ -158,8 +182,7 @@ class Lister:
                 entries.append(found)
             elif found is not None:
                 listing.errors[execution] = found
-        entries.sort(key=lambda entry: (entry.started, entry.header.head is not None, entry.header.execution))
-        listing.entries = {entry.header.execution: entry for entry in entries}
+        listing.entries = {entry.header.execution: entry for entry in in_order(entries)}
         return listing
 
     def _probe(self, branch: str, listing: Listing) -> None:

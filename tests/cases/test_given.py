@@ -6,12 +6,12 @@ effects that are counted in an outside file; beside it stand variants of the sam
 
 Left to later issues, with what they wait for:
 
-* G12, G21, G22: waiting for people and for time (``durable.approve``, ``durable.sleep``, signals)
 * G31: the LangGraph checkpointer
 
 Cases of the panel, in a real browser, are in ``tests/browser``: G25, and the panel's side of G18.
 
-Where a case sleeps durably, a step that waits for a file stands in its place (``conftest.STAND``).
+G22 has a part in ``tests/server``, too: an answer by REST beside another one. Where a case sleeps durably only to be killed
+there, a step that waits for a file stands in its place (``conftest.STAND``).
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from pathlib import Path
 
 import pytest
 
-LATER = {"g12", "g21", "g22", "g31"}
+LATER = {"g31"}
 BROWSER = {"g18", "g25"}
 HERE = sorted({f"g{number:02}" for number in range(1, 32)} - LATER)
 FOLDER = Path(__file__).parent
