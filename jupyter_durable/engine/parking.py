@@ -1,5 +1,4 @@
-"""Whether a run can only go on when one of its waits is over, so that it may park. Reads what tasks and threads wait on."""
-
+"""Whether a run can only go on when one of its waits is over, so that it may park."""
 from __future__ import annotations
 
 import asyncio
