@@ -71,7 +71,7 @@ def waiting(log: EventLog, run: str = "") -> list[WaitView]:
     for name, branches in views_of(log, run or None).items():
         view = max(branches, key=lambda b: started[b.newest.header.execution])
         outcome = view.newest.outcome
-        if outcome is not None and outcome.status in ("completed", "failed"):
+        if outcome is not None and outcome.status in ("completed", "failed", "continued"):
             continue
         signals = log.signals(name)
         history = History(log.history(view.branch))

@@ -34,6 +34,7 @@
 
     DurableControl (BaseException)       not errors: a cell's `except Exception` must not eat them
     ├── Parked                           the run waits for a signal or a timer, and its cell has ended
+    ├── ContinuedAsNew                   the branch has ended, and the cell begins again with the state handed on
     ├── RunSealed                        the run has stopped; every further step refuses
     └── RunStopped                       carries an error of the tree above past an SDK that would swallow it
 
@@ -198,6 +199,13 @@ class Parked(DurableControl):
     """The run waits for a signal or a timer; its cell has ended and goes on when it is run again.
 
     Facts: ``run``, ``branch``, ``waits`` (what for, as sentences), ``until`` (when a timer fires, if one does).
+    """
+
+
+class ContinuedAsNew(DurableControl):
+    """``durable.continue_as_new`` has ended the branch; its cell begins again, on a new one, with the state handed on.
+
+    Facts: ``run``, ``branch`` (the one that has ended).
     """
 
 

@@ -81,6 +81,18 @@ class Sample(Struct, frozen=True, kw_only=True):
     """Id of the branch that is the first sample of the same set."""
 
 
+class Carried(Struct, frozen=True, kw_only=True):
+    """What a branch hands on to the one that goes on from it."""
+
+    state: Payload
+    """The values by name, as one dictionary."""
+    usd: float = 0.0
+    """US dollars that the branch, and those before it, have spent: a budget counts them."""
+    tokens: int = 0
+    steps: int = 0
+    """Steps that they have executed."""
+
+
 class ExecutionHeader(Struct, frozen=True, kw_only=True):
     """What an execution knew when it began: identity, code, inputs and circumstances."""
 
@@ -108,6 +120,10 @@ class ExecutionHeader(Struct, frozen=True, kw_only=True):
     """Set on the first execution of a branch that is one of several samples."""
     root: str = ""
     """The branch at the root of this one's origins, itself if it has none; part of idempotency keys."""
+    continues: str = ""
+    """Set on the first execution of a branch that goes on from another by ``durable.continue_as_new``: its id."""
+    carried: Carried | None = None
+    """What was handed on to this branch, or to the one that it was made from."""
     generation: int = 0
     """Rises by ``--fresh``, by a fork and by ``run again`` of finished steps; part of idempotency keys."""
     purpose: Literal["run", "decide"] = "run"
@@ -352,9 +368,10 @@ class About(Struct, frozen=True, kw_only=True):
 class Outcome(Struct, frozen=True, kw_only=True):
     """How an execution ended."""
 
-    status: Literal["completed", "failed", "interrupted", "stopped", "decided", "parked"]
+    status: Literal["completed", "failed", "interrupted", "stopped", "decided", "parked", "continued"]
     """``stopped``: it needs a person (decision, in doubt, nondeterminism); nothing is lost. ``parked``: it waits for a
-    signal or a timer, and goes on when its cell runs again."""
+    signal or a timer, and goes on when its cell runs again. ``continued``: the branch has come to its end, and the run
+    goes on with what it hands on, on a new one."""
     error: ErrorInfo | None = None
     failed: tuple[int, ...] = ()
     """Steps (seq of their start) whose failure itself ended the execution; only these are tried again."""
@@ -366,6 +383,8 @@ class Outcome(Struct, frozen=True, kw_only=True):
     live: int = 0
     about: tuple[About, ...] = ()
     """Steps that a person is asked about, before the run can go on."""
+    carried: Carried | None = None
+    """Of a branch that is continued: what it hands on."""
     shown: str = ""
     """Of a sample: the last expression of the cell, as text."""
 

@@ -37,6 +37,7 @@ FLOORS: list[set[str]] = [
         "comparing",
         "stops",
         "replay",
+        "patches",
         "branches",
         "notebooks",
         "sentences",
@@ -60,7 +61,7 @@ FLOORS: list[set[str]] = [
         "diagnose",
     },
     # 4: model and tool calls become steps
-    {"capture", "integrations", "stepping", "waiting", "working", "api"},
+    {"capture", "integrations", "stepping", "waiting", "working", "lives", "api"},
     # 5: rooms that never import each other
     {"kernel", "server", "widget", "cli", "demo", "testing"},
 ]

@@ -54,6 +54,8 @@ class Purse:
         self._lock = threading.Lock()
         self._usd = 0.0
         self._tokens = 0
+        if (carried := execution.header.carried) is not None:
+            self._usd, self._tokens = carried.usd, carried.tokens
         self._held: dict[int, Reserved] = {}
         for entry in execution.replay.own.models:
             for usage in entry.billed:

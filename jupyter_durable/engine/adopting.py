@@ -11,13 +11,13 @@ from jupyter_durable.keys import Key
 from jupyter_durable.log.base import EventLog
 
 
-def adoption(entry: Entry, key: Key, why: str, log: EventLog) -> StepAdopted:
-    """The event of taking an entry over, under a key of the new branch."""
+def adoption(entry: Entry, key: Key, why: str, log: EventLog, evidence: str = "") -> StepAdopted:
+    """The event of taking an entry over, under a key of the new branch; `evidence`: see `Adopt`."""
     source = entry.adopted or Adopted(execution=entry.execution, seq=entry.end)
     payload = payloads.of(entry, log) if entry.state == "completed" else None
     return StepAdopted(
-        at=clock.now(), name=key.name, digest=key.digest, n=key.n, scope=key.scope, evidence=entry.evidence,
-        kind=entry.kind, pure=entry.pure, why=why,
+        at=clock.now(), name=key.name, digest=key.digest, n=key.n, scope=key.scope,
+        evidence=evidence or entry.evidence, kind=entry.kind, pure=entry.pure, why=why,
         data=Adopted(execution=source.execution, seq=source.seq, payload=payload, error=entry.error,
                      usage=entry.usage, wait=entry.wait, receipt=entry.receipt),
     )  # fmt: skip

@@ -248,6 +248,8 @@ class Attempt:
                 execution.flush()
         if self.key.scope:
             execution.replay.own.apply(end, event)
+        if end >= execution.long_at:
+            execution.say_long()
         self._over("live", took)
 
     def billed(self, usage: Usage) -> None:

@@ -20,12 +20,13 @@ from jupyter_durable.engine.ending import about, leave_nothing_running, outcome_
 from jupyter_durable.engine.flushing import GroupFlush
 from jupyter_durable.engine.hidden import Changing, Stale, too_large
 from jupyter_durable.engine.identity import PATCHES
+from jupyter_durable.engine.length import NEVER, first_notice, long_notice
 from jupyter_durable.engine.members import Members
 from jupyter_durable.engine.options import RunSpec
 from jupyter_durable.engine.order import Order
 from jupyter_durable.engine.stats import Stats
 from jupyter_durable.engine.tally import Savings
-from jupyter_durable.event_data import ExecutionHeader, Notice, Outcome
+from jupyter_durable.event_data import Carried, ExecutionHeader, Notice, Outcome
 from jupyter_durable.events import ExecutionEnded, Noticed, Replayed, TimerFired
 from jupyter_durable.evidence import EvidenceBook
 from jupyter_durable.keys import Key, TimerKey
@@ -63,7 +64,9 @@ class Execution:
         self.stats = Stats()
         self.savings = Savings()
         self.budget = parse_budget(spec.flags.budget) if spec.flags.budget else Budget()
-        self._count = StepCount(self.budget, replay.own.entries.values())
+        self._count = StepCount(self.budget, replay.own.entries.values(), header.carried)
+        self.long_at = first_notice(replay.own)
+        """Seq from which on the history is long, and that is still to be said."""
         self.root = Place()
         self.lock = threading.RLock()
         """Guards replay, places that threads share, and the end."""
@@ -83,6 +86,10 @@ class Execution:
         """The error that stopped it."""
         self.parked: errors.Parked | None = None
         """It waits for a signal or a timer, and its cell ends because of that."""
+        self.continued: errors.ContinuedAsNew | None = None
+        """Its branch has ended, to go on anew."""
+        self.carried: Carried | None = None
+        """What it hands on then."""
         self.members = Members(self)
         self.order = Order(self)
         self.room: Room | None = None  # where its waits are
@@ -190,7 +197,8 @@ class Execution:
         writer, self.header, self.replay = self._branch_off(self, reason)
         self.write_to(writer)
         self.order = Order(self)
-        self._count = StepCount(self.budget, self.replay.own.entries.values())
+        self._count = StepCount(self.budget, self.replay.own.entries.values(), self.header.carried)
+        self.long_at = first_notice(self.replay.own)
 
     def refuse(self) -> None:
         """Raise, because the run has stopped."""
@@ -240,6 +248,13 @@ class Execution:
         self.append(Noticed(at=clock.now(), step=step, data=notice))
         if notice.kind != "file":
             self.stats.notices.append(notice.message)
+
+    def say_long(self) -> None:
+        """The history has become long: say so, once on a branch."""
+        with self.lock:
+            if self.long_at < NEVER:
+                self.long_at = NEVER
+                self.notice(-1, long_notice())
 
     def safe_point(self) -> None:
         """Let an interrupt through that came while a result was being written."""

@@ -140,6 +140,7 @@ def _forked(
         set={**old.first.set, **stored},
         switched="",
         sample=None,
+        continues="",
         root=old.first.root,
         generation=max(view.first.generation for view in views) + 1,
         inputs={**before.inputs, **digests},

@@ -66,7 +66,7 @@ def note(execution: Execution, call: Call, verdict: Recorded | Adopt, arguments:
     if type(verdict) is Adopt:
         if entry.state == "cancelled":
             raise asyncio.CancelledError
-        _adopt(execution, entry, call, verdict.why)
+        _adopt(execution, verdict, call)
         status = "adopted"
         stats.adopted += 1
     else:
@@ -119,8 +119,9 @@ def _cannot_come_back(execution: Execution, entry: Entry, error: errors.Unloadab
     )
 
 
-def _adopt(execution: Execution, entry: Entry, call: Call, why: str) -> None:
+def _adopt(execution: Execution, verdict: Adopt, call: Call) -> None:
     """Write down that a result was taken over from the branch of origin."""
-    execution.append(adoption(entry, call.key, why, execution.log))
+    entry = verdict.entry
+    execution.append(adoption(entry, call.key, verdict.why, execution.log, verdict.evidence))
     for notice in entry.notices:
         execution.append(Noticed(at=clock.now(), step=execution.writer.head.seq, data=notice))

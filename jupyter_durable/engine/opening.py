@@ -127,7 +127,11 @@ def _header(spec: RunSpec, found: Prospect) -> ExecutionHeader:
             root, generation = choice.origin.first.root, choice.origin.first.generation
         else:
             root, generation = branch, max((v.first.generation for v in views), default=-1) + 1
-    values = next((view.first.set for view in (choice.take, choice.origin) if view is not None and found.set), {})
+    before = choice.take or choice.origin or choice.continues
+    values = before.first.set if before is not None and found.set else {}
+    carried = before.first.carried if before is not None else None
+    if choice.continues is not None and choice.continues.newest.outcome is not None:
+        carried = choice.continues.newest.outcome.carried
     return ExecutionHeader(
         format=FORMAT,
         execution=new_execution_id(run),
@@ -137,6 +141,8 @@ def _header(spec: RunSpec, found: Prospect) -> ExecutionHeader:
         branch_name=branch_name,
         origin=origin,
         root=root,
+        continues="" if choice.continues is None else choice.continues.branch,
+        carried=carried,
         generation=generation,
         notebook=spec.notebook,
         path=spec.path,
@@ -185,6 +191,7 @@ def _branch_off(execution: Execution, reason: str) -> tuple[Writer, ExecutionHea
         branch_name=branch_name,
         head=None,
         sample=None,
+        continues="",
         origin=Origin(branch=execution.header.branch, execution=last.execution, seq=last.seq),
     )
     writer = log.begin(header)

@@ -66,6 +66,8 @@ class ErrorHandler:
             else:
                 shell.showtraceback((kind, error, tb), running_compiled_code=True)
             return None
+        if frame.execution.continued is not None and not frame.execution.interrupted:
+            return None  # nothing is wrong: the cell begins again
         parked = frame.execution.parked
         if parked is not None and not frame.execution.interrupted:
             as_sentence(parked)

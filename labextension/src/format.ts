@@ -134,6 +134,8 @@ export function runState(status: RunStatus, words: IWords): IState {
       return { sign: '✕', word: words.__('failed'), tone: 'bad' };
     case 'interrupted':
       return { sign: '‖', word: words.__('interrupted'), tone: 'warn' };
+    case 'continued':
+      return { sign: '↻', word: words.__('continued'), tone: 'warn' };
     case 'parked':
       return { sign: '◔', word: words.__('parked'), tone: 'warn' };
     default:

@@ -102,7 +102,7 @@ export interface IDone {
   message: string;
 }
 
-export type RunStatus = 'running' | 'completed' | 'failed' | 'interrupted' | 'stopped' | 'decided' | 'parked';
+export type RunStatus = 'running' | 'completed' | 'failed' | 'interrupted' | 'stopped' | 'decided' | 'parked' | 'continued';
 
 export type StepStatus = 'running' | 'waiting' | 'in_doubt' | 'completed' | 'failed' | 'cancelled' | 'not_stored' | 'adopted';
 

@@ -14,7 +14,7 @@ class Shape(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """Base of all shapes."""
 
 
-RunStatus = Literal["running", "completed", "failed", "interrupted", "stopped", "decided", "parked"]
+RunStatus = Literal["running", "completed", "failed", "interrupted", "stopped", "decided", "parked", "continued"]
 """``interrupted``: by the stop button, or the kernel died; ``stopped``: it needs a person; ``decided``: the execution
 only wrote down what a person decided (never the status of a run or branch)."""
 
