@@ -199,7 +199,7 @@ class History:
     def _patched(self, seq: int, event: StepStarted | StepAdopted | WaitStarted) -> Entry:
         """The answer to an id; the newest, where an execution died over it."""
         key = make_key((event.scope, event.name, event.digest, event.n))
-        entry = Entry(key, seq, seq, self._execution, "", event.kind, event.pure)
+        entry = Entry(key, seq, seq, self._execution, "", event.kind, event.pure, why=event.why)
         self.patches[event.digest] = self.by_seq[seq] = entry
         return entry
 

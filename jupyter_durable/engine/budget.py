@@ -98,6 +98,7 @@ class StepCount:
     def __init__(self, budget: Budget, entries: Iterable[Entry], carried: Carried | None = None) -> None:
         self._budget = budget
         self.count = 0
+        self._over = "this branch" + (" and those that it goes on from" if carried is not None else "")
         if budget.steps is not None:
             self.count = executed(entries) + (carried.steps if carried is not None else 0)
 
@@ -113,8 +114,8 @@ class StepCount:
         if self.count >= limit:
             raise RunStopped(
                 BudgetExceeded(
-                    f"{where}: its budget of {self._budget} is used up: {self.count} steps were executed on this "
-                    f"branch, over all its executions. {label} was not executed. Raise the number and run it again "
+                    f"{where}: its budget of {self._budget} is used up: {self.count} steps were executed on "
+                    f"{self._over}, over all executions. {label} was not executed. Raise the number and run it again "
                     f"to go on from here.",
                     budget=str(self._budget),
                     spent=f"{self.count} steps",
