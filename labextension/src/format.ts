@@ -194,7 +194,7 @@ export function sourceText(row: IStepRow, source: Source, words: IWords): string
 
 /** Runs that running their cells again would bring further. */
 export function isUnfinished(run: IRunItem): boolean {
-  return run.status === 'interrupted' || run.status === 'failed' || run.status === 'stopped';
+  return ['interrupted', 'failed', 'stopped', 'continued'].includes(run.status);
 }
 
 /** Text of a terminal without its colours. */
