@@ -176,7 +176,8 @@ def choose(branches: list[BranchView], wanted: Wanted) -> Choice:
     choice = _choose(branches, wanted, gone_on)
     view = choice.take or choice.origin
     ended = view is not None and view.continued and view.branch not in gone_on
-    return choice if view is None or not ended or wanted.from_step else _going_on(view, wanted)
+    begun_anew = choice.take is None and wanted.from_step  # from a step of this very branch
+    return choice if view is None or not ended or begun_anew else _going_on(view, wanted)
 
 
 def _choose(branches: list[BranchView], wanted: Wanted, gone_on: set[str]) -> Choice:

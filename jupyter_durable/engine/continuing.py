@@ -36,6 +36,8 @@ def end_and_go_on(frame: Frame, state: dict[str, Any]) -> NoReturn:
     __tracebackhide__ = True
     execution: Execution = frame.execution
     _check(frame, execution)
+    if execution.in_flight:
+        execution.close_left()
     with execution.lock:
         if execution.sealed:
             execution.refuse()
@@ -54,7 +56,13 @@ def handed_on(execution: Execution) -> dict[str, Any]:
 
     Raises:
         UnloadableValue: today's code cannot bring it back.
+        UsageError: a child process or worker asks.
     """
+    if execution.pid != os.getpid():
+        raise UsageError(
+            "`durable.state` was called in another process than the run's, which does not know it: read it in the "
+            "notebook, and give the step what it needs."
+        )
     carried = execution.header.carried
     if carried is None:
         return {}

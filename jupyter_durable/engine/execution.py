@@ -39,6 +39,10 @@ if TYPE_CHECKING:
     from jupyter_durable.engine.waits import Room
 
 
+def _nothing() -> None:
+    """Nothing is to be done."""
+
+
 class Execution:
     """See the module."""
 
@@ -76,6 +80,8 @@ class Execution:
         """Called at a safe point for an interrupt that came while a result was being written."""
         self.before_end: list[Callable[[], None]] = []
         """Called first of all when the execution ends, and again when the last thread after that has ended."""
+        self.put_back: Callable[[], None] = _nothing
+        """Gives the notebook's variables their own values back, where others were set for the branch."""
         self.on_closed: list[Callable[[Execution], None]] = []  # called when the branch has been released
         self.pending_interrupt = False
         self.interrupted = False
@@ -299,6 +305,11 @@ class Execution:
             self._before_end()
 
     def _before_end(self) -> None:
+        self.put_back()
+        self.close_left()
+
+    def close_left(self) -> None:
+        """Write down what the program has left open, such as a stream, and will not come back to."""
         for call in self.before_end:
             call()
 

@@ -76,7 +76,7 @@ def _begin_once(spec: RunSpec, log: EventLog) -> Execution:
     execution = Execution(
         spec, log, writer, header, Replay(own, found.source, found.policy), found.book, _branch_off
     )  # fmt: skip
-    execution.before_end.append(setting.undo)
+    execution.put_back = setting.undo
     if header.set:
         execution.stats.notices.append(f"set on this branch: {shown(header.set)}; the notebook's own value comes back")
     if spec.flags.reuse and spec.flags.reuse != decided(own):

@@ -43,8 +43,11 @@ class Repeated:
         _running.pop(id(self._info), None)
         if not _running:
             self._hooks.shell.__dict__.pop("run_ast_nodes", None)
+        left = self.goes_on()
         live, self._live = self._live, None
         if live is not None:
+            if left:  # a shell that executes cells in a way of its own
+                live.execution.stats.notices.append("the branch has handed its state on: run the cell again to go on")
             live.end(result)
 
     def goes_on(self) -> bool:

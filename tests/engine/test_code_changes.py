@@ -93,7 +93,9 @@ def test_reuse_is_no_difference_whatever_else_happens(log: MortalLog, world: Wor
 
     assert [result.value for result in results] == [OLD] * 4
     assert world.effects == ["ask 1", "ask 2", "note"]
-    whys = [row.why for result in results[:1] + results[2:3] for row in result.execution.stats.rows if row.name == "ask"]
+    whys = [
+        row.why for result in results[:1] + results[2:3] for row in result.execution.stats.rows if row.name == "ask"
+    ]
     assert all('on_code_change="reuse"' in why for why in whys)
     assert len(whys) == 4
 

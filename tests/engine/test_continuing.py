@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,8 +11,12 @@ import pytest
 from jupyter_durable import client, durable, errors, step
 from jupyter_durable.branches import BranchView
 from jupyter_durable.engine import length
+from jupyter_durable.engine.options import RunSpec
 from jupyter_durable.event_data import ExecutionHeader
 from jupyter_durable.history import History
+from jupyter_durable.log import open_log
+from jupyter_durable.planning import plan
+from jupyter_durable.source import cell_digest, names_read
 from tests.engine.cells import Kernel
 from tests.engine.harness import Died, MortalLog, World
 
@@ -379,3 +384,52 @@ def test_a_long_history_is_said_once_on_a_branch(
     assert counts == [0, 1, 0, 1]
     said = [n for view in views(log) for _, n in History(log.history(view.branch)).notices if n.names]
     assert len(said) == sum(counts)
+
+
+def test_a_plan_says_what_will_go_on(log: FragileLog, world: World) -> None:
+    kernel = Kernel(log, world, SETUP)
+    kernel.durable(CELL)
+    spec = RunSpec(
+        name="p", code=cell_digest(CELL), source=CELL, namespace=kernel.namespace, reads=frozenset(names_read(CELL))
+    )
+
+    made = plan(spec, log)
+
+    assert (made.branch, made.does) == ("main-2", "is begun: it goes on with what `main` has handed on")
+    assert made.steps == []
+    assert list(statuses(log)) == ["main"]
+
+
+def test_values_that_are_set_for_a_branch_hold_for_those_after_it(log: FragileLog, world: World) -> None:
+    kernel = Kernel(log, world, SETUP + "\ntopic = 'tides'\n")
+    cell = (
+        "state = durable.state(n=0)\nsent = send(topic)\nif state.n < 2: durable.continue_as_new(n=state.n + 1)\nsent"
+    )
+    kernel.durable(cell)
+    client.fork(log, client.find_run(log, "p"), "send", values={"topic": "winds"})
+
+    for _ in range(3):
+        forked = kernel.durable(cell)
+
+    assert forked.value == "sent winds"
+    assert world.effects == ["send tides"] + ["send winds"] * 3
+    assert kernel.namespace["topic"] == "tides"
+
+
+def test_a_log_on_the_disk_keeps_past_branches_folded_and_replays_them(
+    tmp_path: Path, key_file: Path, world: World
+) -> None:
+    log = str(tmp_path / "log")
+    for branch in ("", "main"):
+        for run in durable.runs("p", log=log, branch=branch):
+            with run:
+                state = durable.state(n=0)
+                durable.step(world.hit, f"page {state.n}")
+                if state.n < 2:
+                    durable.continue_as_new(n=state.n + 1)
+
+    assert key_file.exists()
+    assert world.effects == ["page 0", "page 1", "page 2"]
+    listed = client.views_of(open_log(log))
+    assert [[view.name for view in branches] for branches in listed.values()] == [["main", "main-2", "main-3"]]
+    assert {path.suffix for path in (tmp_path / "log" / "journal").iterdir() if path.is_file()} >= {".folded"}

@@ -1,4 +1,4 @@
-"""`durable.patched`: old histories go on with the old code, others take the new, and there is one answer on a branch."""
+"""`durable.patched`: old histories go on with the old code, others take the new; one answer on a branch."""
 
 from __future__ import annotations
 
@@ -100,8 +100,12 @@ def test_a_new_run_takes_the_new_code_and_keeps_to_it(log: MortalLog, world: Wor
 def test_a_history_that_had_not_come_here_takes_the_new_code(log: MortalLog, world: World) -> None:
     cell(log, world, "text = draft()\nok = durable.wait_for('ok')\nold_mail(text)")
 
-    cell(log, world, "text = draft()\nok = durable.wait_for('ok')\n"
-         "new_mail(text) if durable.patched('new-mailer') else old_mail(text)")
+    cell(
+        log,
+        world,
+        "text = draft()\nok = durable.wait_for('ok')\n"
+        "new_mail(text) if durable.patched('new-mailer') else old_mail(text)",
+    )
     answering.send(log, "p", "ok", True)
     ended = cell(log, world, "text = draft()\nok = durable.wait_for('ok')\n"
                  "new_mail(text) if durable.patched('new-mailer') else old_mail(text)")  # fmt: skip
@@ -113,7 +117,9 @@ def test_a_history_that_had_not_come_here_takes_the_new_code(log: MortalLog, wor
 def test_added_around_equal_steps_it_replays_everything_without_a_question(log: MortalLog, world: World) -> None:
     body = "text = draft()\nsent = old_mail(text)\nagain = old_mail(text)\n(sent, again)"
     whole = cell(log, world, body)
-    patched = body.replace("sent = old_mail(text)", "if durable.patched('x'):\n    new_mail(text)\nsent = old_mail(text)")
+    patched = body.replace(
+        "sent = old_mail(text)", "if durable.patched('x'):\n    new_mail(text)\nsent = old_mail(text)"
+    )
 
     edited = cell(log, world, patched)
     replayed = cell(log, world, patched, replay_only=True)
