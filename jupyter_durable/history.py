@@ -197,7 +197,12 @@ class History:
         self.last_start[key.scope] = seq
 
     def _patched(self, seq: int, event: StepStarted | StepAdopted | WaitStarted) -> Entry:
-        """The answer to an id; the newest, where an execution died over it."""
+        """The answer to an id. One over which an execution died is given again."""
+        known = self.patches.get(event.digest)
+        if known is not None and not known.finished:
+            known.seq, known.execution, known.why = seq, self._execution, event.why
+            self.by_seq[seq] = known
+            return known
         key = make_key((event.scope, event.name, event.digest, event.n))
         entry = Entry(key, seq, seq, self._execution, "", event.kind, event.pure, why=event.why)
         self.patches[event.digest] = self.by_seq[seq] = entry
