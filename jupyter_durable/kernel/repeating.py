@@ -42,7 +42,7 @@ class Repeated:
         """The cell has ended. Raises nothing."""
         _running.pop(id(self._info), None)
         if not _running:
-            self._hooks.shell.__dict__.pop("run_ast_nodes", None)
+            _give_back(self._hooks.shell)
         left = self.goes_on()
         live, self._live = self._live, None
         if live is not None:
@@ -74,9 +74,9 @@ class Repeated:
 
 def _take_over(shell: Any) -> None:
     """Execute the statements of durable cells as often as they go on anew."""
-    if "run_ast_nodes" in shell.__dict__:
-        return
     execute = shell.run_ast_nodes
+    if hasattr(execute, "durable_before"):
+        return
 
     async def run_ast_nodes(nodelist: list[ast.AST], *args: Any, **kwargs: Any) -> bool:
         result = kwargs.get("result")
@@ -94,4 +94,16 @@ def _take_over(shell: Any) -> None:
                 shell.showtraceback((type(error), error, None))
                 return True
 
+    run_ast_nodes.durable_before = vars(shell).get("run_ast_nodes")  # type: ignore[attr-defined]
     shell.run_ast_nodes = run_ast_nodes
+
+
+def _give_back(shell: Any) -> None:
+    """Leave the shell as it was, unless somebody else has taken the method over since."""
+    ours = vars(shell).get("run_ast_nodes")
+    if not hasattr(ours, "durable_before"):
+        return
+    if ours.durable_before is None:
+        del shell.run_ast_nodes
+    else:
+        shell.run_ast_nodes = ours.durable_before
