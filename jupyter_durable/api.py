@@ -16,6 +16,7 @@ from jupyter_durable.engine.context import current
 from jupyter_durable.engine.runner import run_async, run_sync
 from jupyter_durable.engine.steps import StepSpec
 from jupyter_durable.errors import NotInRun, UsageError
+from jupyter_durable.lives import LongLifeWords
 from jupyter_durable.log.base import EventLog
 from jupyter_durable.retry import RetryPolicy
 from jupyter_durable.running import RunContext
@@ -29,7 +30,7 @@ from jupyter_durable.working import WorkingWords
 __all__ = ["Durable", "durable", "spec_of", "step"]
 
 
-class Durable(WaitingWords, WorkingWords, StoppingWords, UndoWords, VersioningWords):
+class Durable(WaitingWords, WorkingWords, StoppingWords, UndoWords, VersioningWords, LongLifeWords):
     """The namespace ``durable``: words for the code of a durable run."""
 
     def step(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:

@@ -51,6 +51,12 @@ class BranchView(msgspec.Struct):
         return outcome is not None and outcome.status == "completed"
 
     @property
+    def continued(self) -> bool:
+        """Whether the cell has ended this branch, to go on anew on another."""
+        outcome = self.newest.outcome
+        return outcome is not None and outcome.status == "continued"
+
+    @property
     def cancelled(self) -> Cancellation | None:
         """Who has cancelled the run on this branch, as long as nobody has resumed it."""
         for execution in reversed(self.executions):
@@ -107,6 +113,8 @@ class Wanted(msgspec.Struct, frozen=True):
     """No step was executed or taken over on that branch yet."""
     sample: int = 0
     """Number of the sample, from 1; 0: the cell is not sampled."""
+    after: str = ""
+    """Id of the branch that has just ended, to go on anew."""
     sample_of: str = ""
     """Id of the branch that is the first sample of the set; empty for the first one."""
 
@@ -114,7 +122,8 @@ class Wanted(msgspec.Struct, frozen=True):
 class Choice(msgspec.Struct, frozen=True):
     """The branch to take up.
 
-    ``take``: continue or replay this branch. Else a new branch is made, from ``origin`` if there is one.
+    ``take``: continue or replay this branch. Else a new branch is made, from ``origin`` if there is one, or with what
+    ``continues`` has handed on.
     """
 
     take: BranchView | None
@@ -122,6 +131,8 @@ class Choice(msgspec.Struct, frozen=True):
     reason: str
     restored: bool = False
     """Inputs differ from the start of the branch only by what the branch's last execution did to them."""
+    continues: BranchView | None = None
+    """The new branch goes on from the end of this one, by ``durable.continue_as_new``."""
 
 
 def group(executions: Iterable[Execution]) -> list[BranchView]:
@@ -182,9 +193,22 @@ def choose(branches: list[BranchView], wanted: Wanted) -> Choice:
     """
     if wanted.sample:
         return _sample(branches, wanted)
+    if wanted.after:
+        return _after(branches, wanted)
+    gone_on = {b.first.continues for b in branches}
+    choice = _choose(branches, wanted, gone_on)
+    view = choice.take or choice.origin
+    ended = view is not None and view.continued and view.branch not in gone_on
+    begun_anew = choice.take is None and wanted.from_step  # from a step of this very branch
+    return choice if view is None or not ended or begun_anew else _going_on(view, wanted)
+
+
+def _choose(branches: list[BranchView], wanted: Wanted, gone_on: set[str]) -> Choice:
     if wanted.branch:
         branches = [b for b in branches if b.name == wanted.branch]
     mine = [b for b in branches if wanted.pass_id in ("", b.newest.header.pass_id) or b.branch == wanted.asked_for]
+    if not wanted.branch:  # a branch that the run has gone on from is past
+        mine = [b for b in mine if b.branch not in gone_on or b.branch == wanted.asked_for]
     equal = [b for b in mine if _equal(b, wanted)]
     newest = max(equal, key=lambda b: b.claimed, default=None)
     flag = {"fresh": "1"} if wanted.fresh else {"from": wanted.from_step} if wanted.from_step else {}
@@ -208,6 +232,23 @@ def choose(branches: list[BranchView], wanted: Wanted) -> Choice:
     if origin is None:
         return Choice(None, None, "the first branch" if not branches else "a new pass")
     return Choice(None, origin, why_new(origin, wanted))
+
+
+def _going_on(ended: BranchView, wanted: Wanted) -> Choice:
+    """A new branch with what this one has handed on. What the cell did to its inputs belongs to the one that ended."""
+    restored = left_by_itself(ended, wanted.inputs, wanted.binds)
+    return Choice(None, None, f"goes on with what `{ended.name}` has handed on", restored, ended)
+
+
+def _after(branches: list[BranchView], wanted: Wanted) -> Choice:
+    """The branch after one that has just ended: on a replay there is one already."""
+    successors = [b for b in branches if b.first.continues == wanted.after]
+    if not successors:
+        return _going_on(next(b for b in branches if b.branch == wanted.after), wanted)
+    newest = max((b for b in successors if _equal(b, wanted)), key=lambda b: b.claimed, default=None)
+    if newest is not None:
+        return _taken(newest, wanted)
+    return Choice(None, successors[-1], why_new(successors[-1], wanted))
 
 
 def _sample(branches: list[BranchView], wanted: Wanted) -> Choice:

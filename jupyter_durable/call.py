@@ -15,6 +15,9 @@ from jupyter_durable.keys import Key, inner_scope, make_key
 Reuse = Literal["ask", "all", "pure", "none"]
 """What a person said about finished steps after a difference; ``ask``: nothing yet."""
 
+OnCodeChange = Literal["rerun", "reuse", "error"]
+"""What its author has said, beforehand, becomes of a finished step whose own code has changed."""
+
 ORDINARY = frozenset({"step", "tool"})
 """Kinds of steps that may read what others write, so that a difference before them or in their code is one for them."""
 
@@ -122,6 +125,7 @@ class Call(msgspec.Struct):
     pure: bool = False
     at_most_once: bool = False
     rerun: Literal["ask", "always", "reuse"] = "ask"
+    on_code_change: OnCodeChange | None = None
 
     request: RequestInfo | None = None
     """Of a captured model call: what it asks."""
@@ -153,6 +157,8 @@ class Adopt(msgspec.Struct, frozen=True):
 
     entry: Entry
     why: str
+    evidence: str = ""
+    """The code for which somebody has said that the result holds; empty: the code that made it."""
 
 
 class Execute(msgspec.Struct, frozen=True):
@@ -214,3 +220,5 @@ class Policy(msgspec.Struct):
     """The branch of origin is alive in another execution: what it has begun is running there, not in doubt."""
     reused_names: dict[str, Reuse] = msgspec.field(default_factory=dict)
     """Decisions about single steps, by name."""
+    by_flag: bool = False
+    """`reuse` was said for this very execution, by a flag."""

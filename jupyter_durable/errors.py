@@ -38,6 +38,7 @@
     DurableControl (BaseException)       not errors: a cell's `except Exception` must not eat them
     ├── Parked                           the run waits for a signal or a timer, and its cell has ended
     ├── RunCancelled                     somebody has cancelled the run from outside
+    ├── ContinuedAsNew                   the branch has ended, and the cell begins again with the state handed on
     ├── RunSealed                        the run has stopped; every further step refuses
     └── RunStopped                       carries an error of the tree above past an SDK that would swallow it
 
@@ -224,6 +225,13 @@ class RunCancelled(DurableControl):
     """Somebody has cancelled the run; it goes on only when somebody has resumed it.
 
     Facts: ``run``, ``branch``, ``by``, ``via``, ``reason``, ``sent`` (seconds since 1970-01-01 UTC).
+    """
+
+
+class ContinuedAsNew(DurableControl):
+    """``durable.continue_as_new`` has ended the branch; its cell begins again, on a new one, with the state handed on.
+
+    Facts: ``run``, ``branch`` (the one that has ended).
     """
 
 

@@ -9,12 +9,13 @@ from typing import Literal
 
 import msgspec
 
-from jupyter_durable.stored import Compensation, Payload, Undone
+from jupyter_durable.stored import Cancellation, Carried, Compensation, Payload, Undone
 
 __all__ = [
-    "About", "Adopted", "AttemptInfo", "Beat", "Decision", "ErrorInfo", "ExecutionHeader", "Fork", "Head", "Notice",
-    "Origin", "Outcome", "OutputItem", "Payload", "Progress", "Receipt", "RequestInfo", "Sample", "Saved", "Settlement",
-    "Signal", "Struct", "Unstored", "Usage", "WaitInfo",
+    "About", "Adopted", "AttemptInfo", "Beat", "Cancellation", "Carried", "Decision", "ErrorInfo",
+    "ExecutionHeader", "Fork", "Head", "Notice", "Origin", "Outcome", "OutputItem", "Payload", "Progress",
+    "Receipt", "RequestInfo", "Sample", "Saved", "Settlement", "Signal", "Struct", "Unstored", "Usage",
+    "WaitInfo",
 ]  # fmt: skip
 
 
@@ -103,6 +104,10 @@ class ExecutionHeader(Struct, frozen=True, kw_only=True):
     """Set on the first execution of a branch that is one of several samples."""
     root: str = ""
     """The branch at the root of this one's origins, itself if it has none; part of idempotency keys."""
+    continues: str = ""
+    """Set on the first execution of a branch that goes on from another by ``durable.continue_as_new``: its id."""
+    carried: Carried | None = None
+    """What was handed on to this branch, or to the one that it was made from."""
     generation: int = 0
     """Rises by ``--fresh``, by a fork and by ``run again`` of finished steps; part of idempotency keys."""
     purpose: Literal["run", "decide"] = "run"
@@ -348,26 +353,15 @@ class About(Struct, frozen=True, kw_only=True):
     """Of a wait: ``timer``, ``signal`` or ``approval``."""
 
 
-class Cancellation(Struct, frozen=True, kw_only=True):
-    """Who has cancelled a run, or a child run of it."""
-
-    by: str = ""
-    via: str = ""
-    """From where: see `Receipt`."""
-    sent: float = 0.0
-    """Seconds since 1970-01-01 UTC."""
-    reason: str = ""
-    signal: str = ""
-    """Id of the signal that told it to a run that was alive; empty where none was needed."""
-
-
 class Outcome(Struct, frozen=True, kw_only=True):
     """How an execution ended."""
 
-    status: Literal["completed", "failed", "interrupted", "stopped", "decided", "parked", "cancelled", "undone"]
+    status: Literal["completed", "failed", "interrupted", "stopped", "decided", "parked", "cancelled", "undone",
+                    "continued"]  # fmt: skip
     """``stopped``: it needs a person (decision, in doubt, nondeterminism); nothing is lost. ``parked``: it waits for a
     signal or a timer, and goes on when its cell runs again. ``cancelled``: somebody has cancelled the run from outside;
-    it goes on only when somebody has resumed it. ``undone``: it wrote down that the branch is undone."""
+    it goes on only when somebody has resumed it. ``undone``: it wrote down that the branch is undone.
+    ``continued``: the branch has come to its end, and the run goes on with what it hands on, on a new one."""
     error: ErrorInfo | None = None
     failed: tuple[int, ...] = ()
     """Steps (seq of their start) whose failure itself ended the execution; only these are tried again."""
@@ -379,6 +373,8 @@ class Outcome(Struct, frozen=True, kw_only=True):
     live: int = 0
     about: tuple[About, ...] = ()
     """Steps that a person is asked about, before the run can go on."""
+    carried: Carried | None = None
+    """Of a branch that is continued: what it hands on."""
     shown: str = ""
     """Of a sample: the last expression of the cell, as text."""
     cancelled: Cancellation | None = None

@@ -74,7 +74,7 @@ class StepStarted(Event, frozen=True, kw_only=True, tag="step_started"):
     """Digest of the code that the step depends on."""
     kind: str = "step"
     """``step``; ``model``, a captured model call; ``tool``, a framework's or MCP tool; ``run``, a child run; or a
-    helper for determinism: ``now``, ``random``, ``uuid``."""
+    helper for determinism: ``now``, ``random``, ``uuid``; or the answer of ``durable.patched``: ``patched``."""
     attempt: int = 0
     """Attempts that failed before this one."""
     pure: bool = False

@@ -18,6 +18,7 @@ class Beginning:
     def __init__(self, own: History, source: History | None, policy: Policy) -> None:
         self._named = policy.from_step if source is not None else ""
         self._entry = source.by_seq.get(policy.fork_at) if source is not None and policy.fork_at >= 0 else None
+        self._source = source
         self.ahead = False
         """It is still to come: what is met until then is kept."""
         self._around: set[Key] = set()
@@ -42,6 +43,13 @@ class Beginning:
         number = "" if entry is None else str(entry.begun)
         label = key.name if key.n == 0 else f"{key.name}#{key.n}"
         return self._named != "" and self._named in (key.name, label, number)
+
+    def comes_before(self, entry: Entry) -> bool:
+        """Whether the branch begins anew before an entry of the origin was asked for there."""
+        if self._source is None or not (self._named or self._entry is not None):
+            return False
+        begun = (each.begun for each in self._source.entries.values() if self._is(each.key, each))
+        return entry.begun > min(begun, default=entry.begun)
 
     def met(self, call: Call, entry: Entry) -> bool:
         """Whether a call is the one; that is so once.

@@ -48,6 +48,9 @@ from jupyter_durable.events import (
 )
 from jupyter_durable.keys import Key, TimerKey, inner_scope, inside, is_of_map, make_key, parent_scope, stem
 
+PATCHED = "patched"
+"""Kind of the entries that hold the answers of ``durable.patched``."""
+
 
 class History:
     """Index over the events of one branch."""
@@ -73,6 +76,8 @@ class History:
         """What can be undone, in order of completion: id of the effect -> effect."""
         self.undone: dict[str, Entry | None] = {}
         """Id of an effect that was undone -> the step that did it, if it is one of this branch."""
+        self.patches: dict[str, Entry] = {}
+        """Digest of an id -> its answer (`patches`). They have no place, so they stand in nobody's order or way."""
         self.stalled = 0
         """How many of the newest executions in a row were cut without having recorded any end of a step."""
         self.seq = -1
@@ -200,6 +205,9 @@ class History:
         return self.stalled + 1
 
     def _started(self, seq: int, event: StepStarted | WaitStarted) -> None:
+        if event.kind == PATCHED:
+            self._patched(seq, event)
+            return
         key = make_key((intern(event.scope), intern(event.name), event.digest, event.n))
         entry = self.entries.get(key)
         if entry is None:
@@ -217,6 +225,18 @@ class History:
         self.by_seq[seq] = entry
         if event.kind != "run" or entry.begun == seq:  # one that goes on has not been begun because of anything
             self.last_start[key.scope] = seq
+
+    def _patched(self, seq: int, event: StepStarted | StepAdopted | WaitStarted) -> Entry:
+        """The answer to an id. One over which an execution died is given again."""
+        known = self.patches.get(event.digest)
+        if known is not None and not known.finished:
+            known.seq, known.execution, known.why = seq, self._execution, event.why
+            self.by_seq[seq] = known
+            return known
+        key = make_key((event.scope, event.name, event.digest, event.n))
+        entry = Entry(key, seq, seq, self._execution, "", event.kind, event.pure, why=event.why)
+        self.patches[event.digest] = self.by_seq[seq] = entry
+        return entry
 
     def _new(self, key: Key, seq: int, event: StepStarted | StepAdopted | WaitStarted) -> Entry:
         entry = Entry(key, seq, seq, self._execution, intern(event.evidence), event.kind, event.pure)
@@ -256,7 +276,8 @@ class History:
 
     def _adopted(self, seq: int, event: StepAdopted) -> None:
         key = Key(event.scope, event.name, event.digest, event.n)
-        entry = self.entries.get(key)
+        patched = event.kind == PATCHED
+        entry = self._patched(seq, event) if patched else self.entries.get(key)
         if entry is None:
             entry = self._new(key, seq, event)
         entry.adopted, entry.why = event.data, event.why
@@ -268,7 +289,8 @@ class History:
         if entry.state == "completed":
             self._effect(entry, seq)
         self.by_seq[seq] = entry
-        self.last_start[key.scope] = seq
+        if not patched:
+            self.last_start[key.scope] = seq
 
     def _settled(self, event: StepSettled) -> None:
         entry = self.by_seq[event.step]
@@ -311,8 +333,8 @@ class History:
         return {e.receipt.signal for e in self.waits if e.receipt is not None and e.state == "completed"}
 
     def completed_branch(self) -> bool:
-        """Whether the newest execution that ran the cell came to its end."""
-        return self.outcome is not None and self.outcome.status == "completed"
+        """Whether the newest execution that ran the cell came to its end, there or by going on anew."""
+        return self.outcome is not None and self.outcome.status in ("completed", "continued")
 
     def after(self, entry: Entry) -> list[Entry]:
         """Finished entries of the same scope that began after an entry had ended: because of that, perhaps.

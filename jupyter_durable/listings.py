@@ -15,9 +15,12 @@ from jupyter_durable.entries import Entry
 from jupyter_durable.history import History
 from jupyter_durable.log.base import EventLog, ExecutionRecord
 
-RunStatus = Literal["running", "completed", "failed", "interrupted", "stopped", "parked", "cancelled", "undone"]
+RunStatus = Literal[
+    "running", "completed", "failed", "interrupted", "stopped", "parked", "cancelled", "undone", "continued"
+]
 """``parked``: it waits for a signal or a timer, and its cell has ended. ``interrupted`` covers the stop button and the
-death of the kernel; ``stopped``: it needs a person. ``undone``: a person has undone the branch."""
+death of the kernel; ``stopped``: it needs a person. ``undone``: a person has undone the branch; ``continued``:
+it begins anew, with the state that its branch has handed on, when its cell runs again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -249,7 +252,7 @@ def steps(log: EventLog, run: str, branch: str = "") -> list[StepView]:
     view = find_branch(log, run, branch)
     history = History(log.history(view.branch))
     running = view.newest.header.execution if view.newest.running else ""
-    entries = sorted(history.entries.values(), key=lambda e: e.begun)
+    entries = sorted([*history.entries.values(), *history.patches.values()], key=lambda e: e.begun)
     return [step_view(entry, running) for entry in entries]
 
 

@@ -138,6 +138,16 @@ class Matcher:
             return []
         return [e for e in history.scopes.get(scope, ()) if id(e) not in self._served]
 
+    def has_more(self, history: History, place: Place) -> bool:
+        """Whether a history goes on, in a place, behind all that was asked for there."""
+        for scope in self.candidates(history, place):
+            if self.has_unserved(history, scope):
+                entries = history.scopes.get(scope, ())
+                asked = max((e.begun for e in entries if id(e) in self._served), default=-1)
+                if any(e.begun > asked and id(e) not in self._served for e in entries):
+                    return True
+        return False
+
     def begun(self, history: History, entry: Entry) -> None:
         """Note an entry that this execution has added to a history: it counts as handed out."""
         self._left[id(history), entry.key.scope] = self._left.get((id(history), entry.key.scope), 0) + 1

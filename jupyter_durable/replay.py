@@ -27,7 +27,6 @@ from jupyter_durable.call import (
     HELPERS,
     LATER,
     NEW,
-    ORDINARY,
     RUN,
     WAITS,
     Adopt,
@@ -45,7 +44,7 @@ from jupyter_durable.entries import Entry
 from jupyter_durable.forks import Beginning
 from jupyter_durable.history import History
 from jupyter_durable.matching import Matcher
-from jupyter_durable.reusing import keeps, needs_nobody
+from jupyter_durable.reusing import REUSED, is_changed, is_let_pass, keeps, needs_nobody
 
 UNDONE = "undone on the branch of origin"
 """Why a step is executed that has a result there: its effect is no more."""
@@ -116,8 +115,13 @@ class Replay:
     # The own history ---------------------------------------------------------------------------------------------
 
     def _own(self, entry: Entry, call: Call) -> Verdict:
-        if call.evidence and entry.evidence and call.evidence != entry.evidence and entry.kind in ORDINARY:
-            return Branch(f"the code that {entry.label} depends on has changed")
+        let_pass = False
+        if is_changed(entry, call):
+            let_pass = is_let_pass(entry, call)
+            if (stop := self._forbidden(entry, call)) is not None:
+                return stop
+            if not let_pass:
+                return Branch(f"the code that {entry.label} depends on has changed")
         self.match.serve(self.own, entry)
         if self.source is not None:
             self._retrace(self.source, entry, call.place)
@@ -128,12 +132,19 @@ class Replay:
         if is_cancelled_with_the_cell(self.own, entry):
             return self._again(entry, call)
         if entry.state in ("completed", "cancelled"):
-            return Recorded(entry, "taken over from another branch" if entry.adopted else "recorded")
+            why = "taken over from another branch" if entry.adopted else "recorded"
+            return Recorded(entry, REUSED if let_pass else why)
         if entry.state == "not_stored":
             return not_stored(entry)
         if entry.state == "failed" and not is_retried(self.own, entry, call):
             return Recorded(entry, "recorded failure that the program caught")
         return self._again(entry, call)
+
+    def _forbidden(self, entry: Entry, call: Call) -> Stop | None:
+        """The stop at a finished step with changed code, where its author wants one and no flag says otherwise."""
+        if call.on_code_change != "error" or not entry.finished or self.policy.by_flag:
+            return None
+        return self._replay_only(call, asks=True) if self.policy.replay_only else stops.changed_code(entry)
 
     def _retrace(self, source: History, entry: Entry, place: Place) -> None:
         """What earlier executions of this branch did with the origin holds for this one too: used up, or different."""
@@ -231,13 +242,16 @@ class Replay:
             self.differ(place, f"{entry.label} was undone")
             self.match.serve(source, entry)
             return self._live(call, UNDONE)
-        changed = bool(call.evidence and entry.evidence and call.evidence != entry.evidence and entry.kind in ORDINARY)
-        if changed:
+        changed = is_changed(entry, call)
+        let_pass = changed and is_let_pass(entry, call)
+        if changed and not let_pass:
+            if (stop := self._forbidden(entry, call)) is not None:
+                return stop
             if self.policy.strict:
                 return self._strict(call, f"the code that {entry.label} depends on has changed")
             self.differ(place, f"the code that {entry.label} depends on has changed")
         if place.tainted:
-            return self._after_difference(source, entry, call, changed)
+            return self._after_difference(source, entry, call, changed and not let_pass)
         if entry.waits:
             return self._wait(source, entry, call)
         cut = is_cancelled_with_the_cell(source, entry)
@@ -248,7 +262,7 @@ class Replay:
             return self._live(call, CANCELLED_BEFORE if cut else OF_FAILED_ATTEMPT)
         if entry.state in ("completed", "cancelled"):
             self.match.serve(source, entry)
-            return Adopt(entry, "the same before the first difference")
+            return Adopt(entry, REUSED if let_pass else "the same before the first difference")
         if entry.state == "failed":
             self.match.serve(source, entry)
             if is_retried(source, entry, call):
@@ -306,7 +320,7 @@ class Replay:
         if is_of_failed_attempt(source, entry, call.place):
             self.match.serve(source, entry)
             return self._live(call, OF_FAILED_ATTEMPT)
-        keep = keeps(entry, call, reuse, changed)
+        keep = keeps(entry, call, reuse, changed, said_now=self.policy.by_flag or self.anew.ahead)
         if keep is None:
             later = [e for e in self.match.unserved(source, entry.key.scope) if e.begun > entry.begun]
             at_stake = [entry, *(e for e in later if not needs_nobody(e, self._reuse(e.key.name)))]
@@ -314,7 +328,8 @@ class Replay:
         self.match.serve(source, entry)
         if keep and entry.state == "completed":
             by_rule = call.pure and not changed
-            return Adopt(entry, "depends on nothing but its arguments" if by_rule else "a person said: reuse")
+            why = "depends on nothing but its arguments" if by_rule else "a person said: reuse"
+            return Adopt(entry, why, call.evidence if changed else "")
         if keep and entry.state == "not_stored":
             return not_stored(entry)
         return self._live(call, "its code changed" if changed else "comes after the first difference")

@@ -60,7 +60,16 @@ def _tell(execution: Execution, *, again: bool) -> None:
 class RunContext:
     """What ``durable.run`` returns: a context manager, synchronous and asynchronous."""
 
-    def __init__(self, name: str, log: str | EventLog | None = None, **flags: Any) -> None:
+    def __init__(
+        self, name: str, log: str | EventLog | None = None, *, after: str = "", repeats: bool = False, **flags: Any
+    ) -> None:
+        """Args:
+        name: of the run.
+        log: where it is kept.
+        after: id of the branch that has just ended, to go on anew.
+        repeats: its block is in a loop that enters it again then, so that nothing need be raised.
+        **flags: see `Flags`.
+        """
         if not isinstance(name, str) or not name.strip():
             raise UsageError('A run needs a name: `with durable.run("report"):`.')
         self.name = name
@@ -68,6 +77,7 @@ class RunContext:
         if self.flags.plan:
             raise UsageError("A block of a script cannot be planned: it runs as soon as it is entered.")
         self.log = log
+        self._after, self._repeats = after, repeats
         self.execution: Execution | None = None
         """The live execution, inside of the block."""
         self._child: Child | None = None
@@ -88,7 +98,8 @@ class RunContext:
             return self
         script = getattr(sys.modules.get("__main__"), "__file__", "") or ""
         spec = RunSpec(
-            self.name, path=script, namespace=vars(sys.modules["__main__"]), flags=self.flags, loop=loop
+            self.name, path=script, namespace=vars(sys.modules["__main__"]), flags=self.flags, loop=loop,
+            after=self._after,
         )  # fmt: skip
         where = self.log or log_directory(script)
         self.execution = begin(spec, open_log(where) if isinstance(where, str | os.PathLike) else where)
@@ -128,12 +139,18 @@ class RunContext:
             loop = None
         return self._begin(loop)
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
+    @property
+    def continued(self) -> bool:
+        """Whether ``durable.continue_as_new`` has ended the block."""
+        outcome = None if self.execution is None else self.execution.outcome
+        return outcome is not None and outcome.status == "continued"
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> bool:
         if self._child is not None:
             _raise_instead(self._child.leave(error))
-            return
+            return False
         self._end(error)
-        self._raise_carried(error)
+        return self._leave(error)
 
     async def __aenter__(self) -> Self:
         self._begin(asyncio.get_running_loop())
@@ -146,12 +163,18 @@ class RunContext:
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None
-    ) -> None:
+    ) -> bool:
         if self._child is not None:
             _raise_instead(await self._child.leave_in_turn(error))
-            return
+            return False
         self._end(error)
+        return self._leave(error)
+
+    def _leave(self, error: BaseException | None) -> bool:
+        if self.continued and self._repeats:
+            return True
         self._raise_carried(error)
+        return False
 
     def _raise_carried(self, error: BaseException | None) -> None:
         """Raise what stopped the run as itself: it may have been carried past an SDK, or caught on the way."""
@@ -163,8 +186,9 @@ class RunContext:
             if self._task is not None and isinstance(error, asyncio.CancelledError):
                 self._task.uncancel()
             raise execution.reason from None
-        if execution is not None and execution.parked is not None and error is not execution.parked:
-            raise execution.parked from None
+        ended = None if execution is None else execution.parked or execution.continued
+        if ended is not None and error is not ended:
+            raise ended from None
         if execution is not None and execution.reason is not None and (error is None or isinstance(error, RunSealed)):
             raise execution.reason from None
 

@@ -10,6 +10,7 @@ import sys
 from collections.abc import Callable, Iterable
 from typing import Any, Literal, TypeVar, cast, overload
 
+from jupyter_durable.call import OnCodeChange
 from jupyter_durable.engine.binding import binder
 from jupyter_durable.engine.context import current
 from jupyter_durable.engine.limits import limit_of
@@ -35,6 +36,7 @@ def step(
     retry_on: Any = ...,
     pure: bool = ...,
     rerun: Literal["ask", "always", "reuse"] = ...,
+    on_code_change: OnCodeChange | None = ...,
     at_most_once: bool = ...,
     key: Callable[..., Any] | None = ...,
     mutates: Iterable[str] = ...,
@@ -57,6 +59,7 @@ def step(
     retry_on: Any = Exception,
     pure: bool = False,
     rerun: Literal["ask", "always", "reuse"] = "ask",
+    on_code_change: OnCodeChange | None = None,
     at_most_once: bool = False,
     key: Callable[..., Any] | None = None,
     mutates: Iterable[str] = (),
@@ -82,6 +85,9 @@ def step(
         pure: the result depends on nothing but the arguments and the step's code; after an edit elsewhere it is reused.
         rerun: what becomes of the finished step after an edit before it: ``"ask"`` (the run stops and asks once),
             ``"always"`` or ``"reuse"``.
+        on_code_change: what becomes of the finished step after an edit of its own code, or of what that reads:
+            ``"rerun"`` (executed again on a new branch), ``"reuse"`` (its result is used as if nothing had changed) or
+            ``"error"`` (the run stops, and names it). ``None``: as after an edit before it, by `pure` and `rerun`.
         at_most_once: if the process died inside the body, do not run it again but ask what happened.
         key: function of the arguments that gives what identifies the call; for arguments without a digest.
         mutates: names of parameters that the body changes in place on purpose; no warning about them.
@@ -110,8 +116,8 @@ def step(
         again: Any = step
         return lambda decorated: again(
             decorated, name=name, retries=retries, backoff=backoff, timeout=timeout, retry_on=retry_on, pure=pure,
-            rerun=rerun, at_most_once=at_most_once, key=key, mutates=mutates, files=files, outputs=outputs,
-            version=version, rate=rate, concurrency=concurrency, heartbeat=heartbeat,
+            rerun=rerun, on_code_change=on_code_change, at_most_once=at_most_once, key=key, mutates=mutates,
+            files=files, outputs=outputs, version=version, rate=rate, concurrency=concurrency, heartbeat=heartbeat,
             compensate=compensate,
         )  # fmt: skip
     if isinstance(fn, (staticmethod, classmethod)):
@@ -125,6 +131,8 @@ def step(
         )
     if rerun not in ("ask", "always", "reuse"):
         raise UsageError(f'`rerun` is "ask", "always" or "reuse", not {rerun!r}.')
+    if on_code_change not in (None, "rerun", "reuse", "error"):
+        raise UsageError(f'`on_code_change` is "rerun", "reuse" or "error", not {on_code_change!r}.')
     if compensate is not None:
         check_compensation(name or name_of(fn), compensate, pure=pure)
     spec = StepSpec(
@@ -136,6 +144,7 @@ def step(
         pure=pure,
         at_most_once=at_most_once,
         rerun=rerun,
+        on_code_change=on_code_change,
         key=key,
         mutates=frozenset(mutates),
         files=tuple(map(str, files)),

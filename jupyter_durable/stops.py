@@ -99,6 +99,19 @@ def decision_needed(at_stake: list[Entry], difference: str) -> Stop:
     return Stop(errors.DecisionNeeded, " ".join(said), tuple(at_stake))
 
 
+def changed_code(entry: Entry) -> Stop:
+    """The code of a finished step has changed, and its author wants nobody to go on over that."""
+    return Stop(
+        errors.DecisionNeeded,
+        f"The code that {entry.label} depends on has changed since it finished, and it is declared "
+        f'`on_code_change="error"`, so neither its result is used nor is it executed again, whatever was decided '
+        f"before. Put the old code back to go on as it was, or say it for this execution: `%%durable --reuse all` "
+        f"(use the recorded results), `%%durable --reuse none` (execute again), `%%durable --fresh` (a new branch "
+        f"with nothing reused).",
+        (entry,),
+    )
+
+
 def strict(label: str, what: str) -> Stop:
     """`--strict`: any difference is an error."""
     return Stop(

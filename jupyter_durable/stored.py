@@ -1,4 +1,4 @@
-"""Stored forms: of one value, and of what undoes a step, or says that it is undone."""
+"""Stored forms: of one value; of what undoes a step, cancels a run, or is handed on to the next branch."""
 
 from __future__ import annotations
 
@@ -55,3 +55,28 @@ class Undone(Written, frozen=True, kw_only=True):
     """Seconds since 1970-01-01 UTC: when the undo began."""
     finished: bool = False
     """Written a second time when all is undone that was to be."""
+
+
+class Cancellation(Written, frozen=True, kw_only=True):
+    """Who has cancelled a run, or a child run of it."""
+
+    by: str = ""
+    via: str = ""
+    """From where: see `Receipt`."""
+    sent: float = 0.0
+    """Seconds since 1970-01-01 UTC."""
+    reason: str = ""
+    signal: str = ""
+    """Id of the signal that told it to a run that was alive; empty where none was needed."""
+
+
+class Carried(Written, frozen=True, kw_only=True):
+    """What a branch hands on to the one that goes on from it."""
+
+    state: Payload
+    """The values by name, as one dictionary."""
+    usd: float = 0.0
+    """US dollars that the branch, and those before it, have spent: a budget counts them."""
+    tokens: int = 0
+    steps: int = 0
+    """Steps that they have executed."""

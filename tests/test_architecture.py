@@ -38,6 +38,7 @@ FLOORS: list[set[str]] = [
         "comparing",
         "stops",
         "replay",
+        "patches",
         "branches",
         "notebooks",
         "sentences",
@@ -63,7 +64,7 @@ FLOORS: list[set[str]] = [
         "diagnose",
     },
     # 4: model and tool calls become steps
-    {"capture", "integrations", "stepping", "waiting", "working", "stopping", "undo_words", "versions", "api"},
+    {"capture", "integrations", "stepping", "waiting", "working", "stopping", "undo_words", "versions", "lives", "api"},
     # 5: rooms that never import each other
     {"kernel", "server", "widget", "cli", "demo", "testing"},
 ]

@@ -6,6 +6,7 @@ import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
+from jupyter_durable.entries import Entry
 from jupyter_durable.event_data import AttemptInfo, ErrorInfo, Notice, Outcome, Payload, Settlement, Unstored
 from jupyter_durable.events import (
     ExecutionEnded,
@@ -200,3 +201,26 @@ def test_a_decision_does_not_hide_how_the_run_ended() -> None:
     assert history.outcome is not None
     assert history.outcome.status == "failed"
     assert history.ended_the_execution(history.scopes[""][0])
+
+
+@given(st.lists(programs, min_size=1, max_size=5), st.data())
+def test_the_answer_of_a_patch_stands_in_nobodys_place_or_order(program: list[Do], data: st.DataObject) -> None:
+    """Wherever it lies: entries, scopes, order and what was begun last are those of a history without it."""
+    events = Simulation(kill_after=data.draw(st.integers(2, 40))).play(program).events
+    at = data.draw(st.integers(1, len(events)))
+    asked = StepStarted(at=0.0, name="durable.patched", digest="id", kind="patched")
+    moved = []
+    for line in events[at:]:
+        step = getattr(line.event, "step", -1)
+        event = msgspec.structs.replace(line.event, step=step + 2) if step >= at else line.event
+        moved.append(Line(line.seq + 2, event))
+    without, with_it = History(events), History([*events[:at], Line(at, asked), Line(at + 1, completed(at)), *moved])
+
+    def shape(history: History) -> object:
+        order = [(what.key, is_end) for what, is_end in history.order() if isinstance(what, Entry)]
+        last = sorted((scope, history.by_seq[seq].key) for scope, seq in history.last_start.items())
+        return order, last, {scope: [e.key for e in entries] for scope, entries in history.scopes.items()}
+
+    assert shape(without) == shape(with_it)
+    assert {key: e.state for key, e in without.entries.items()} == {key: e.state for key, e in with_it.entries.items()}
+    assert with_it.patches["id"].state == "completed"

@@ -54,6 +54,9 @@ class Purse:
         self._lock = threading.Lock()
         self._usd = 0.0
         self._tokens = 0
+        carried = execution.header.carried
+        if carried is not None:
+            self._usd, self._tokens = carried.usd, carried.tokens
         self._held: dict[int, Reserved] = {}
         for entry in execution.replay.own.models:
             for usage in entry.billed:
@@ -67,6 +70,8 @@ class Purse:
         spec = execution.spec
         if spec.notebook_budget:
             elsewhere = spec.spent_elsewhere(execution.header.branch) if spec.spent_elsewhere else (0.0, 0)
+            if carried is not None:  # of other branches, and counted already
+                elsewhere = (elsewhere[0] - carried.usd, elsewhere[1] - carried.tokens)
             self._limits.append(("the notebook's", parse_budget(spec.notebook_budget), *elsewhere))
 
     def reserve(self, api: Api, ask: Ask) -> Reserved:

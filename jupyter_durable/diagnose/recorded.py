@@ -61,6 +61,7 @@ def executions(log: LocalLog) -> Iterator[Finding]:
                 "bytes, as the death of a machine leaves it. It is left out; every event before it counts.",
             )
     newest = {record.header.branch: record for record in records if record.header.purpose == "run"}
+    gone_on = {record.header.continues for record in records}
     unfinished = []
     for record in newest.values():
         header = record.header
@@ -71,6 +72,10 @@ def executions(log: LocalLog) -> Iterator[Finding]:
             yield Finding("ok", f"{name} is being executed by process {pid} on {host}.")
         elif record.outcome is None or record.outcome.status == "interrupted":
             unfinished.append(Finding("note", f"{name} was interrupted.", "Run its cell again: it resumes."))
+        elif record.outcome.status == "continued" and header.branch not in gone_on:
+            unfinished.append(
+                Finding("note", f"{name} has handed its state on.", "Run its cell again: it begins anew with that.")
+            )
         elif record.outcome.status == "stopped":
             unfinished.append(
                 Finding(

@@ -21,8 +21,7 @@ def adoption(
         key: of the new branch.
         why: it is taken over.
         log: where its value lies.
-        evidence: that of today's code. A person may have said that the result stays although the code has changed;
-            the branch of this code does not ask that again.
+        evidence: see `Adopt`.
         undone: it was undone on the branch of origin, so there is nothing left to undo.
     """
     source = entry.adopted or Adopted(execution=entry.execution, seq=entry.end)

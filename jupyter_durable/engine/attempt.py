@@ -18,15 +18,6 @@ from jupyter_durable.engine.pulse import Pulse, pulse_of
 from jupyter_durable.engine.stats import Status, StepRow
 from jupyter_durable.engine.steps import StepSpec
 from jupyter_durable.engine.undoable import Registration
-from jupyter_durable.errors import (
-    DurableControl,
-    ReplayError,
-    StepTimeout,
-    UnloadableValue,
-    UnstorableValue,
-    ValueBoundaryError,
-    WorkerFailed,
-)
 from jupyter_durable.event_data import AttemptInfo, ErrorInfo, OutputItem, Payload, Unstored, Usage
 from jupyter_durable.events import (
     AttemptFailed,
@@ -203,7 +194,7 @@ class Attempt:
         try:
             encoded, restored = encode_verified(value)
             payload = payloads.write(encoded, self.execution.writer)
-        except ValueBoundaryError as error:
+        except errors.ValueBoundaryError as error:
             raise self._not_stored(salvage(value), type(value).__qualname__, error) from None
         self.completed_with(payload, returned)
         return restored
@@ -216,7 +207,7 @@ class Attempt:
         try:
             restored = decode(encoded.codec, encoded.text, encoded.blobs.__getitem__)
             payload = payloads.write(encoded, self.execution.writer)
-        except (UnloadableValue, UnstorableValue) as error:
+        except (errors.UnloadableValue, errors.UnstorableValue) as error:
             raise self._not_stored(None, "value", error) from None
         if not self.dead:
             self.completed_with(payload, returned)
@@ -255,6 +246,8 @@ class Attempt:
             execution.replay.own.apply(end, event)
         if self.undo is not None:
             self.undo.completed(self.seq, end, payload)
+        if end >= execution.long_at:
+            execution.say_long()
         self._over("live", took)
 
     def billed(self, usage: Usage) -> None:
@@ -286,7 +279,9 @@ class Attempt:
             if notice is not None:
                 execution.notice(self.seq, notice)
 
-    def _not_stored(self, plainer: Encoded | None, kind: str, error: ValueBoundaryError) -> UnstorableValue:
+    def _not_stored(
+        self, plainer: Encoded | None, kind: str, error: errors.ValueBoundaryError
+    ) -> errors.UnstorableValue:
         """The effect has happened and is not repeated; what can be saved is saved, a person settles the rest."""
         execution = self.execution
         saved = None if plainer is None else payloads.write(plainer, execution.writer)
@@ -299,7 +294,7 @@ class Attempt:
         execution.flush()
         self._over("not stored", monotonic() - self.begun)
         execution.sealed = f"the value of step `{self.call.name}` could not be stored."
-        return UnstorableValue(
+        return errors.UnstorableValue(
             f"{execution.place_of_run()}, step {self.call.label} (step {self.seq}): the step was executed and its "
             f"effect DID happen, but its value cannot be stored: {error} A plainer form was saved. It will not be "
             f"executed again by itself; the next run asks what to do, and `%durable settle {self.seq} salvage|value "
@@ -326,8 +321,10 @@ class Attempt:
             execution.append((StepCancelled if cancelled else StepInterrupted)(at=now(), step=self.seq))
             self._over("cancelled" if cancelled else "interrupted", took)
             return None
-        in_doubt = self.spec.at_most_once and isinstance(error, StepTimeout | WorkerFailed)
-        if in_doubt or isinstance(error, KeyboardInterrupt | DurableControl | ReplayError | ValueBoundaryError):
+        in_doubt = self.spec.at_most_once and isinstance(error, errors.StepTimeout | errors.WorkerFailed)
+        if in_doubt or isinstance(
+            error, KeyboardInterrupt | errors.DurableControl | errors.ReplayError | errors.ValueBoundaryError
+        ):
             execution.append(StepInterrupted(at=now(), step=self.seq))
             self._over("interrupted", took)
             return None

@@ -16,6 +16,7 @@ from jupyter_durable.errors import BudgetExceeded, RunStopped, UsageError
 
 if TYPE_CHECKING:
     from jupyter_durable.entries import Entry  # `%load_ext` reads this file
+    from jupyter_durable.event_data import Carried
 
 COUNTED = ("step", "model", "tool")
 """Kinds of steps that a budget of steps counts; clocks and random numbers cost nothing."""
@@ -86,14 +87,20 @@ def _unit(match: re.Match[str] | None) -> str:
     return "usd" if word in {"usd", "$", "dollar", "dollars"} else f"{word.rstrip('s')}s" if word else ""
 
 
+def executed(entries: Iterable[Entry]) -> int:
+    """How many steps a branch has executed, of those that count."""
+    return sum(1 for e in entries if e.adopted is None and e.kind in COUNTED)
+
+
 class StepCount:
     """Counts the steps that a branch has executed, against a limit."""
 
-    def __init__(self, budget: Budget, entries: Iterable[Entry]) -> None:
+    def __init__(self, budget: Budget, entries: Iterable[Entry], carried: Carried | None = None) -> None:
         self._budget = budget
-        self.count = (
-            sum(1 for e in entries if e.adopted is None and e.kind in COUNTED) if budget.steps is not None else 0
-        )
+        self.count = 0
+        self._over = "this branch" + (" and those that it goes on from" if carried is not None else "")
+        if budget.steps is not None:
+            self.count = executed(entries) + (carried.steps if carried is not None else 0)
 
     def one_more(self, kind: str, label: str, where: str) -> None:
         """Count a step that is about to be executed for the first time.
@@ -107,8 +114,8 @@ class StepCount:
         if self.count >= limit:
             raise RunStopped(
                 BudgetExceeded(
-                    f"{where}: its budget of {self._budget} is used up: {self.count} steps were executed on this "
-                    f"branch, over all its executions. {label} was not executed. Raise the number and run it again "
+                    f"{where}: its budget of {self._budget} is used up: {self.count} steps were executed on "
+                    f"{self._over}, over all executions. {label} was not executed. Raise the number and run it again "
                     f"to go on from here.",
                     budget=str(self._budget),
                     spent=f"{self.count} steps",

@@ -28,6 +28,8 @@ def outcome_of(execution: Execution, error: BaseException | None) -> Outcome:
         return _cancelled(execution)
     if execution.parked is not None and not execution.interrupted:
         return _parked(execution)
+    if execution.continued is not None and not execution.interrupted:
+        return _continued(execution)
     if error is None:
         status: Literal["completed", "failed", "interrupted", "stopped"] = "completed"
     elif execution.interrupted or isinstance(error, KeyboardInterrupt | asyncio.CancelledError):
@@ -61,6 +63,18 @@ def _parked(execution: Execution) -> Outcome:
         replayed=execution.stats.replayed + execution.stats.adopted,
         live=execution.stats.live,
         about=execution.parked.facts.get("about", ()),
+    )
+
+
+def _continued(execution: Execution) -> Outcome:
+    """It has come to its end, and hands its state on."""
+    return Outcome(
+        status="continued",
+        carried=execution.carried,
+        inputs=execution.end_inputs(),
+        state=execution.book.state(),
+        replayed=execution.stats.replayed + execution.stats.adopted,
+        live=execution.stats.live,
     )
 
 

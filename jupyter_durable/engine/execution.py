@@ -22,13 +22,14 @@ from jupyter_durable.engine.ending import about, leave_nothing_running, outcome_
 from jupyter_durable.engine.flushing import GroupFlush
 from jupyter_durable.engine.hidden import Changing, Stale, too_large
 from jupyter_durable.engine.identity import PATCHES
+from jupyter_durable.engine.length import NEVER, first_notice, long_notice
 from jupyter_durable.engine.members import Members
 from jupyter_durable.engine.options import RunSpec
 from jupyter_durable.engine.order import Order
 from jupyter_durable.engine.stats import Stats
 from jupyter_durable.engine.tally import Savings
 from jupyter_durable.engine.undoable import Undoable, undone_before
-from jupyter_durable.event_data import Cancellation, ExecutionHeader, Notice, Outcome
+from jupyter_durable.event_data import Cancellation, Carried, ExecutionHeader, Notice, Outcome
 from jupyter_durable.events import ExecutionEnded, Noticed, Replayed, TimerFired
 from jupyter_durable.evidence import EvidenceBook
 from jupyter_durable.keys import Key, TimerKey
@@ -39,6 +40,10 @@ from jupyter_durable.sentences import quoted
 if TYPE_CHECKING:
     from jupyter_durable.engine.attempt import Attempt
     from jupyter_durable.engine.waits import Room
+
+
+def _nothing() -> None:
+    """Nothing is to be done."""
 
 
 class Execution:
@@ -66,7 +71,9 @@ class Execution:
         self.stats = Stats()
         self.savings = Savings()
         self.budget = parse_budget(spec.flags.budget) if spec.flags.budget else Budget()
-        self._count = StepCount(self.budget, replay.own.entries.values())
+        self._count = StepCount(self.budget, replay.own.entries.values(), header.carried)
+        self.long_at = first_notice(replay.own)
+        """Seq from which on the history is long, and that is still to be said."""
         self.root = Place()
         self.lock = threading.RLock()
         """Guards replay, places that threads share, and the end."""
@@ -76,6 +83,8 @@ class Execution:
         """Called at a safe point for an interrupt that came while a result was being written."""
         self.before_end: list[Callable[[], None]] = []
         """Called first of all when the execution ends, and again when the last thread after that has ended."""
+        self.put_back: Callable[[], None] = _nothing
+        """Gives the notebook's variables their own values back, where others were set for the branch."""
         self.on_closed: list[Callable[[Execution], None]] = []  # called when the branch has been released
         self.pending_interrupt = False
         self.interrupted = False
@@ -90,6 +99,10 @@ class Execution:
         """Somebody has cancelled the run."""
         self.on_cancel: Callable[[], None] | None = None
         """Called then, to end what the cell awaits."""
+        self.continued: errors.ContinuedAsNew | None = None
+        """Its branch has ended, to go on anew."""
+        self.carried: Carried | None = None
+        """What it hands on then."""
         self.members = Members(self)
         self.order = Order(self)
         self.room: Room | None = None  # where its waits are
@@ -205,7 +218,8 @@ class Execution:
         writer, self.header, self.replay = self._branch_off(self, reason)
         self.write_to(writer)
         self.order = Order(self, handed_out=True)
-        self._count = StepCount(self.budget, self.replay.own.entries.values())
+        self._count = StepCount(self.budget, self.replay.own.entries.values(), self.header.carried)
+        self.long_at = first_notice(self.replay.own)
 
     def refuse(self) -> None:
         """Raise, because the run has stopped."""
@@ -258,6 +272,13 @@ class Execution:
         if notice.kind != "file":
             self.stats.notices.append(notice.message)
 
+    def say_long(self) -> None:
+        """The history has become long: say so, once on a branch."""
+        with self.lock:
+            if self.long_at < NEVER:
+                self.long_at = NEVER
+                self.notice(-1, long_notice())
+
     def safe_point(self) -> None:
         """Let an interrupt through that came while a result was being written."""
         if self.pending_interrupt:
@@ -301,6 +322,11 @@ class Execution:
             self._before_end()
 
     def _before_end(self) -> None:
+        self.put_back()
+        self.close_left()
+
+    def close_left(self) -> None:
+        """Write down what the program has left open, such as a stream, and will not come back to."""
         for call in self.before_end:
             call()
 

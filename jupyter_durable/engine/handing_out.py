@@ -66,7 +66,7 @@ def note(execution: Execution, call: Call, verdict: Recorded | Adopt, arguments:
     if type(verdict) is Adopt:
         if entry.state == "cancelled":
             raise asyncio.CancelledError
-        _adopt(execution, entry, call, verdict.why)
+        _adopt(execution, verdict, call)
         status = "adopted"
         stats.adopted += 1
     else:
@@ -119,11 +119,11 @@ def _cannot_come_back(execution: Execution, entry: Entry, error: errors.Unloadab
     )
 
 
-def _adopt(execution: Execution, entry: Entry, call: Call, why: str) -> None:
+def _adopt(execution: Execution, verdict: Adopt, call: Call) -> None:
     """Write down that a result was taken over from the branch of origin."""
-    replay = execution.replay
+    entry, replay = verdict.entry, execution.replay
     undone = replay.source is not None and replay.source.is_undone(entry)
-    event = adoption(entry, call.key, why, execution.log, call.evidence, undone=undone)
+    event = adoption(entry, call.key, verdict.why, execution.log, verdict.evidence, undone=undone)
     seq = execution.append(event)
     if event.data.compensation is not None and event.data.payload is not None:
         execution.undoable.adopted(entry, event.data.compensation, event.data.payload, execution.header.execution, seq)

@@ -81,7 +81,7 @@ def _begin_once(spec: RunSpec, log: EventLog) -> Execution:
         spec, log, writer, header, Replay(own, found.source, found.policy), found.book, _branch_off
     )  # fmt: skip
     execution.cancel_watch.used |= seen
-    execution.before_end.append(setting.undo)
+    execution.put_back = setting.undo
     if header.set:
         execution.stats.notices.append(f"set on this branch: {shown(header.set)}; the notebook's own value comes back")
     if spec.flags.reuse and spec.flags.reuse != decided(own):
@@ -132,7 +132,11 @@ def _header(spec: RunSpec, found: Prospect) -> ExecutionHeader:
             root, generation = choice.origin.first.root, choice.origin.first.generation
         else:
             root, generation = branch, max((v.first.generation for v in views), default=-1) + 1
-    values = next((view.first.set for view in (choice.take, choice.origin) if view is not None and found.set), {})
+    before = choice.take or choice.origin or choice.continues
+    values = before.first.set if before is not None and found.set else {}
+    carried = before.first.carried if before is not None else None
+    if choice.continues is not None and choice.continues.newest.outcome is not None:
+        carried = choice.continues.newest.outcome.carried
     return ExecutionHeader(
         format=FORMAT,
         execution=new_execution_id(run),
@@ -142,6 +146,8 @@ def _header(spec: RunSpec, found: Prospect) -> ExecutionHeader:
         branch_name=branch_name,
         origin=origin,
         root=root,
+        continues="" if choice.continues is None else choice.continues.branch,
+        carried=carried,
         generation=generation,
         notebook=spec.notebook,
         path=spec.path,
@@ -190,6 +196,7 @@ def _branch_off(execution: Execution, reason: str) -> tuple[Writer, ExecutionHea
         branch_name=branch_name,
         head=None,
         sample=None,
+        continues="",
         origin=Origin(branch=execution.header.branch, execution=last.execution, seq=last.seq),
     )
     writer = log.begin(header)

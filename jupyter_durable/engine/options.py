@@ -42,6 +42,8 @@ class RunSpec(msgspec.Struct):
     """Which of the samples this is, if the cell is sampled."""
     sample_first: str = ""
     """Id of the branch that is the first sample of the set; empty for that one itself."""
+    after: str = ""
+    """Id of the branch that has just ended, to go on anew with what it has handed on; empty: none has."""
     pass_id: str = ""
     """The pass that this belongs to, if nobody sits in front of it."""
     loop: asyncio.AbstractEventLoop | None = None

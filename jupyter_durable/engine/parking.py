@@ -1,4 +1,5 @@
 """Whether a run can only go on when one of its waits is over, so that it may park."""
+
 from __future__ import annotations
 
 import asyncio

@@ -75,14 +75,16 @@ def look(spec: RunSpec, log: EventLog, put_back: PutBack) -> Prospect:
             f"Is `--from {flags.from_step}` meant for a run of another name? `%durable runs` lists them.",
             run=spec.name,
         )
-    chosen = _chosen(views, flags)
+    chosen = _chosen(views, spec)
     values = decoded(chosen.first.set, log) if chosen is not None else {}
     book, inputs, wanted, choice = _choose(spec, log, views, left, chosen, values)
-    if values and chosen is not None and chosen not in (choice.take, choice.origin):
+    if values and chosen is not None and chosen not in (choice.take, choice.origin, choice.continues):
         values = {}  # the branch does not fit, so neither do the values that were set for it
         book, inputs, wanted, choice = _choose(spec, log, views, left, None, values)
     refuse_closed(spec, choice)
     own, source = History(), None
+    if choice.continues is not None:
+        _as_it_began(spec, log, choice, inputs, put_back)
     if choice.take is not None:
         own = History(log.history(choice.take.branch))
         if choice.restored and put_back(spec, log, choice.take, inputs) is None:
@@ -101,8 +103,23 @@ def look(spec: RunSpec, log: EventLog, put_back: PutBack) -> Prospect:
     return Prospect(records, views, book, inputs, wanted, choice, own, source, policy, values)
 
 
-def _chosen(views: list[BranchView], flags: Flags) -> BranchView | None:
+def _as_it_began(spec: RunSpec, log: EventLog, choice: Choice, inputs: Inputs, put_back: PutBack) -> None:
+    """Let the cell go on anew with the notebook in which it had begun, as a new kernel will find it, too."""
+    ended = choice.continues
+    assert ended is not None
+    if choice.restored:
+        put_back(spec, log, ended, inputs)  # what is too large for that stays as the cell has left it
+    for name in [each for each in inputs.digests if each in spec.binds and each not in ended.first.inputs]:
+        del inputs.digests[name]  # the cell has made it itself
+        inputs.mutable.pop(name, None)
+
+
+def _chosen(views: list[BranchView], spec: RunSpec) -> BranchView | None:
     """The branch that a person has named, chosen or forked."""
+    flags = spec.flags
+    if spec.after:
+        after = next((view for view in reversed(views) if spec.after in (view.branch, view.first.continues)), None)
+        return after if after is not None and after.first.set else None
     if flags.branch:
         return next(view for view in views if view.name == flags.branch)
     return None if flags.fresh or flags.from_step or flags.sample else asked_for(views)
@@ -125,7 +142,7 @@ def _choose(
     wanted = Wanted(
         spec.code, inputs.digests, flags.fresh, flags.from_step, flags.branch, spec.binds, pass_id,
         chosen.branch if chosen is not None else "", untouched, spec.sample_number if flags.sample else 0,
-        spec.sample_first,
+        spec.after, spec.sample_first,
     )  # fmt: skip
     return book, inputs, wanted, choose(views, wanted)
 
@@ -192,7 +209,7 @@ def policy_after(policy: Policy, flags: Flags) -> Policy:
     What a person said about an earlier edit does not speak of this one.
     """
     reuse: Reuse = flags.reuse or ("none" if flags.from_step else "ask")
-    return msgspec.structs.replace(policy, reuse=reuse, reused_names={}, origin_runs=False)
+    return msgspec.structs.replace(policy, reuse=reuse, reused_names={}, origin_runs=False, by_flag=bool(flags.reuse))
 
 
 def decided(own: History) -> Reuse | None:
@@ -261,4 +278,5 @@ def _policy(spec: RunSpec, own: History, views: list[BranchView], origin: str) -
         mentions=spec.reads,
         origin_runs=any(view.branch == origin and view.newest.running for view in views),
         reused_names={name: d.reuse for d in own.decisions for name in d.steps},
+        by_flag=bool(flags.reuse),
     )

@@ -30,7 +30,7 @@ def remark_on(newest: ExecutionHeader, head: Head | None, **changes: Any) -> Exe
     """
     mine: dict[str, Any] = {
         "execution": new_execution_id(newest.run), "head": head, "origin": None, "fork": None, "switched": "",
-        "resumed": "", "sample": None, "purpose": "decide", "flags": {}, "pid": os.getpid(),
+        "resumed": "", "continues": "", "sample": None, "purpose": "decide", "flags": {}, "pid": os.getpid(),
         "host": socket.gethostname(), "python": platform.python_version(),
     }  # fmt: skip
     return msgspec.structs.replace(newest, **{**mine, **changes})

@@ -11,7 +11,7 @@ from typing import Any, Literal
 import msgspec
 
 from jupyter_durable import errors
-from jupyter_durable.call import Call, Place
+from jupyter_durable.call import Call, OnCodeChange, Place
 from jupyter_durable.engine.binding import Binder
 from jupyter_durable.engine.context import Frame
 from jupyter_durable.engine.execution import Execution
@@ -34,6 +34,7 @@ class StepSpec(msgspec.Struct):
     pure: bool = False
     at_most_once: bool = False
     rerun: Literal["ask", "always", "reuse"] = "ask"
+    on_code_change: OnCodeChange | None = None
     key: Callable[..., Any] | None = None
     """Gives what identifies the call in place of its arguments."""
     mutates: frozenset[str] = frozenset()
@@ -114,7 +115,10 @@ def prepare(
     evidence = execution.evidence_of(spec.subject) if spec.kind == "step" or spec.code is not None else ""
     if spec.version:
         evidence = f"{evidence}@{spec.version}"
-    call = Call(place, spec.name, identity, n, evidence, spec.kind, spec.pure, spec.at_most_once, spec.rerun)
+    call = Call(
+        place, spec.name, identity, n, evidence, spec.kind, spec.pure, spec.at_most_once, spec.rerun,
+        spec.on_code_change,
+    )  # fmt: skip
     return call, names, values
 
 

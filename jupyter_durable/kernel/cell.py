@@ -15,7 +15,8 @@ from jupyter_durable.kernel import header as headers
 from jupyter_durable.kernel.transform import blanked, first_error, is_misplaced, marked, parsed, without_mark
 
 if TYPE_CHECKING:
-    from jupyter_durable.kernel.live import LiveCell, Surroundings
+    from jupyter_durable.kernel.live import Surroundings
+    from jupyter_durable.kernel.repeating import Repeated
     from jupyter_durable.kernel.sampling import Sampler
 
 COMMANDS = ("%durable", "%load_ext", "%reload_ext", "%unload_ext")
@@ -29,7 +30,7 @@ class Opened:
 
     def __init__(self, info: Any) -> None:
         self.info = info
-        self.live: LiveCell | Sampler | None = None
+        self.live: Repeated | Sampler | None = None
         """Its durable run, if one was begun."""
         self.error: BaseException | None = None
         """Why none could be begun: the cell raises this instead of running."""
@@ -113,7 +114,7 @@ class Hooks:
         flags = compiler.flags | (ast.PyCF_ALLOW_TOP_LEVEL_AWAIT if self.shell.autoawait else 0)
         opened.broken = first_error(tree, "<cell>", flags)
         if opened.broken is None:
-            from jupyter_durable.kernel.live import LiveCell
+            from jupyter_durable.kernel.repeating import Repeated
 
             code = source if text is None else blanked(source)
             if header.flags.plan:
@@ -127,7 +128,7 @@ class Hooks:
 
                 opened.live = Sampler(self, opened.info, code, header)
                 return
-            opened.live = LiveCell(self, opened.info, code, header, quiet=text is None)
+            opened.live = Repeated(self, opened.info, code, header, quiet=text is None)
 
     def visit(self, tree: ast.Module) -> ast.Module:
         """Decide what of a cell runs. Only looks: the statements stay as they are."""

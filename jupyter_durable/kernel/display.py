@@ -277,6 +277,11 @@ class Summary:
                 except Exception:
                     return  # the connection is going away; the end of the cell will say so if it matters
 
+    def take_place_of(self, before: Summary) -> None:
+        """Be shown where another one is shown: of a cell that goes on anew there is one."""
+        with self._lock:
+            self._id = self._id or before._id
+
     def stop(self) -> None:
         """No more updates but the last."""
         self._stop.set()

@@ -334,6 +334,8 @@ class LiveCell:
         except LogError as refused:
             return refused
         if error is None and execution.sealed:
+            if execution.outcome is not None and execution.outcome.status == "continued":
+                return None
             return (
                 execution.parked
                 or execution.reason

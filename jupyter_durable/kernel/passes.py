@@ -58,6 +58,7 @@ def left_open(records: Iterable[ExecutionRecord], name: str) -> bool:
     """
     newest: dict[str, ExecutionRecord] = {}
     origins: dict[str, str] = {}
+    gone_on: set[str] = set()
     for record in records:
         header = record.header
         if header.pass_id == name:
@@ -65,7 +66,13 @@ def left_open(records: Iterable[ExecutionRecord], name: str) -> bool:
                 newest[header.branch] = record
             if header.origin is not None:
                 origins[header.branch] = header.origin.branch
-    done = {b for b, r in newest.items() if r.outcome is not None and r.outcome.status == "completed"}
+            gone_on.add(header.continues)
+    done = {
+        b
+        for b, r in newest.items()
+        if r.outcome is not None
+        and (r.outcome.status == "completed" or (r.outcome.status == "continued" and b in gone_on))
+    }
     given_up = {
         origins[b] for b in done if b in origins and newest[b].header.code != _code(newest, origins[b])
     }  # fmt: skip

@@ -67,6 +67,8 @@ class ErrorHandler:
                 shell.showtraceback((kind, error, tb), running_compiled_code=True)
             return None
         execution = frame.execution
+        if execution.continued is not None and not execution.interrupted:
+            return None  # nothing is wrong: the cell begins again
         ended = execution.reason if execution.cancelled is not None else execution.parked
         if ended is not None and (execution.cancelled is not None or not execution.interrupted):
             as_sentence(ended)

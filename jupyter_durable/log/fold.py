@@ -232,7 +232,9 @@ def _completed(listing: Listing, journals: list[Entry], positions: dict[str, Pos
     completed = {
         branch
         for branch, tip in tips.items()
-        if tip.ended is not None and tip.ended.data.status == "completed" and branch not in listing.running
+        if tip.ended is not None
+        and tip.ended.data.status in ("completed", "continued")
+        and branch not in listing.running
     }
     needed: set[str] = set()
     open_ends = [branch for branch in tips if branch not in completed]

@@ -59,7 +59,7 @@ newest AS (
 finished AS (
     SELECT s.data ->> '$.branch' AS branch
     FROM lines s JOIN lines e ON e.execution = s.execution AND e.type = 'execution_ended'
-    WHERE s.type = 'execution_started' AND e.data ->> '$.status' = 'completed'
+    WHERE s.type = 'execution_started' AND e.data ->> '$.status' IN ('completed', 'continued')
     GROUP BY ALL
 ),
 told AS (

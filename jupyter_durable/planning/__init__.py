@@ -36,6 +36,7 @@ __all__ = ["FATES", "Plan", "PlannedStep", "plan"]
 _NOTHING = (
     "Nothing is recorded of this run yet. What the cell will ask, and what that costs, cannot be known before it runs."
 )
+_GOES_ON = "Its history is empty: what the cell will ask, and what that costs, cannot be known before it runs."
 _COMPLETE = "If the cell asks for anything else than it did, that is new, and its cost is not known."
 _UNFINISHED = (
     "The cell has not come to its end yet: what it asks after these steps, and what that costs, is not known before it "
@@ -61,6 +62,8 @@ def plan(spec: RunSpec, log: EventLog) -> Plan:
     found = look(spec, log, _could_put_back)
     if not found.views:
         return Plan(spec.name, "main", "is begun", unknown=_NOTHING)
+    if found.choice.continues is not None:
+        return Plan(spec.name, _new_branch(spec, found), f"is begun: it {found.choice.reason}", unknown=_GOES_ON)
     if found.choice.take is None and found.choice.origin is None:
         return _anew(spec, log, found)
     made = _rehearsed(spec, log, found)

@@ -58,7 +58,8 @@ class Today:
             return Call(place, key.name, key.digest, key.n, evidence, entry.kind, entry.pure)
         evidence = self._evidence(entry, spec)
         return Call(
-            place, key.name, key.digest, key.n, evidence, entry.kind, spec.pure, spec.at_most_once, spec.rerun
+            place, key.name, key.digest, key.n, evidence, entry.kind, spec.pure, spec.at_most_once, spec.rerun,
+            spec.on_code_change,
         )  # fmt: skip
 
     def _of_cell(self, entry: Entry) -> str:

@@ -39,7 +39,7 @@ from jupyter_durable.events import (
     StepStarted,
     WaitStarted,
 )
-from jupyter_durable.history import History
+from jupyter_durable.history import PATCHED, History
 from jupyter_durable.keys import Key, inner_scope, parent_scope
 from jupyter_durable.log import folded
 from jupyter_durable.log.line import decode_event
@@ -240,7 +240,8 @@ class BranchIndex:
             track.line, track.provider, track.model = event.data.line, event.data.provider, event.data.model
 
     def _begun_before(self, event: StepStarted | StepAdopted | WaitStarted) -> None:
-        known = self.history.entries.get(Key(event.scope, event.name, event.digest, event.n))
+        key = Key(event.scope, event.name, event.digest, event.n)
+        known = self.history.patches.get(key.digest) if event.kind == PATCHED else self.history.entries.get(key)
         if known is not None:
             self._leave(self.tracks[known.begun])
 

@@ -68,6 +68,8 @@ def _kind(outcome: Outcome | None, *, decided: bool) -> tuple[Kind, str]:
         return "resume", "Its kernel died. Run the cell again: finished steps come back, and it goes on from there."
     if outcome.status == "decided":
         return "resume", "It was forked. Run the cell: what is before the fork comes back, the rest is executed."
+    if outcome.status == "continued":
+        return "resume", "It has handed its state on. Run the cell again: it begins anew with that."
     if outcome.status == "parked":
         return _parked(outcome)
     if outcome.error is None or outcome.status == "interrupted":

@@ -134,6 +134,8 @@ export function runState(status: RunStatus, words: IWords): IState {
       return { sign: '✕', word: words.__('failed'), tone: 'bad' };
     case 'interrupted':
       return { sign: '‖', word: words.__('interrupted'), tone: 'warn' };
+    case 'continued':
+      return { sign: '↻', word: words.__('continued'), tone: 'warn' };
     case 'parked':
       return { sign: '◔', word: words.__('parked'), tone: 'warn' };
     case 'undone':
@@ -194,7 +196,7 @@ export function sourceText(row: IStepRow, source: Source, words: IWords): string
 
 /** Runs that running their cells again would bring further. */
 export function isUnfinished(run: IRunItem): boolean {
-  return run.status === 'interrupted' || run.status === 'failed' || run.status === 'stopped';
+  return ['interrupted', 'failed', 'stopped', 'continued'].includes(run.status);
 }
 
 /** Text of a terminal without its colours. */

@@ -112,7 +112,7 @@ export interface IDone {
   message: string;
 }
 
-export type RunStatus = 'running' | 'completed' | 'failed' | 'interrupted' | 'stopped' | 'decided' | 'parked' | 'cancelled' | 'undone';
+export type RunStatus = 'running' | 'completed' | 'failed' | 'interrupted' | 'stopped' | 'decided' | 'parked' | 'cancelled' | 'undone' | 'continued';
 
 export type StepStatus = 'running' | 'waiting' | 'in_doubt' | 'completed' | 'failed' | 'cancelled' | 'not_stored' | 'adopted';
 

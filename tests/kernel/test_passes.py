@@ -56,11 +56,11 @@ def test_a_pass_is_closed_only_after_success(tmp_path):
     assert [path.name for path in (tmp_path / "passes").iterdir()] == [f"{name}.closed"]
 
 
-def ended(branch, *, code="c", status="completed", origin=""):
+def ended(branch, *, code="c", status="completed", origin="", continues=""):
     """One execution of a branch of the pass ``p``; without a status it was killed."""
     header = ExecutionHeader(
         format=1, execution=f"e-{branch}", run="r", name="r", branch=branch, branch_name=branch, pass_id="p", code=code,
-        origin=Origin(branch=origin, execution="e", seq=0) if origin else None,
+        origin=Origin(branch=origin, execution="e", seq=0) if origin else None, continues=continues,
     )  # fmt: skip
     outcome = Outcome(status=status) if status else None
     head = Head(execution="e", seq=0, chain="")
@@ -77,6 +77,13 @@ def test_a_pass_stays_open_while_other_parameters_of_it_are_unfinished():
 
 def test_a_branch_that_was_given_up_for_an_edited_one_does_not_keep_a_pass_open():
     assert not left_open([ended("a", status="failed"), ended("b", code="edited", origin="a")], "p")
+
+
+def test_a_pass_stays_open_between_two_branches_of_a_run_that_goes_on_anew():
+    a, b = ended("a", status="continued"), ended("b", continues="a")
+
+    assert left_open([a], "p")
+    assert not left_open([a, b], "p")
 
 
 def test_the_environment_can_name_the_pass(tmp_path):

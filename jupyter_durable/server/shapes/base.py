@@ -24,6 +24,7 @@ RunStatus = Literal[
     "parked",
     "cancelled",
     "undone",
+    "continued",
 ]
 """``interrupted``: by the stop button, or the kernel died; ``stopped``: it needs a person; ``decided``: the execution
 only wrote down what a person decided (never the status of a run or branch); ``undone``: a person has undone the

@@ -25,6 +25,7 @@ describe('whether a parked run goes on', () => {
     expect(canGoOn(parked, [waitItem({ kind: 'timer', until: 11 })], 10)).toBe(false);
     expect(canGoOn(parked, [waitItem({ kind: 'timer', until: 10 })], 10)).toBe(true);
     expect(canGoOn({ ...parked, status: 'interrupted' }, [], 10)).toBe(true);
+    expect(canGoOn({ ...parked, status: 'continued' }, [], 10)).toBe(true);
     expect(canGoOn({ ...parked, status: 'running' }, [waitItem({ answered: answer })], 10)).toBe(false);
   });
 
@@ -43,6 +44,10 @@ describe('how a wait is said', () => {
   it('has a word and a sign for runs and steps, never a colour alone', () => {
     expect(stepState('waiting', 'live', words)).toMatchObject({ sign: '◔', word: 'waiting' });
     expect(itemState(parked, words)).toMatchObject({ sign: '◔', word: 'parked' });
+    expect(itemState({ ...parked, status: 'continued' }, words)).toMatchObject({
+      sign: '↻',
+      word: 'continued'
+    });
     expect(waitState(waitItem({ answered: answer }), 1, words).word).toBe('answered');
     expect(waitState(waitItem({ until: 1 }), 2, words).word).toBe('over');
   });
