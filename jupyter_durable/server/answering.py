@@ -5,6 +5,7 @@ from __future__ import annotations
 from jupyter_durable import answering, client
 from jupyter_durable.branches import BranchView
 from jupyter_durable.event_data import Signal
+from jupyter_durable.server.deciding import exact
 from jupyter_durable.server.details import schema_of, shown_with
 from jupyter_durable.server.logs import LogView, branch_of, branches_of, records_of
 from jupyter_durable.server.shapes import (
@@ -58,14 +59,15 @@ def signal(view: LogView, question: SignalQuestion, by: str) -> Done:
     """Answer to POST signal.
 
     Raises:
-        UsageError: the run waits for such a signal and the value does not fit.
+        UsageError: the run waits for such a signal and the value does not fit, or is no JSON.
     """
     records = records_of(view.look(), question.run)
     if question.branch:
         branch_of(branches_of(records), question.branch)
     branch = client.find_branch(view.log, question.run, question.branch)
+    value = question.value if question.json is None else exact(question.json)
     new = answering.send(
-        view.log, question.run, question.name, question.value,
+        view.log, question.run, question.name, value,
         signal_id=question.id, branch=branch.branch, by=by, via="panel",
     )  # fmt: skip
     return Done(

@@ -516,6 +516,7 @@ export interface ISignalQuestion {
   run: string;
   name: string;
   value: unknown;
+  json: string | null;
   id: string;
   branch: string;
 }

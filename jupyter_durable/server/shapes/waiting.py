@@ -87,6 +87,8 @@ class SignalQuestion(Shape, frozen=True, kw_only=True):
     name: str
     """Of the signal."""
     value: Any = None
+    json: str | None = None
+    """The value as JSON text, from where numbers of many digits do not survive; goes before `value`."""
     id: str = ""
     """Made by the sender: sent twice, it counts once."""
     branch: str = ""

@@ -1,12 +1,16 @@
 /** Top of the panel: which run and branch, how it stands, what it cost, what can be done. */
 import * as React from 'react';
-import { type IActions } from '../actions';
+import { type IActions, RUN_DEEDS } from '../actions';
+import { branchSentences, branchText } from '../branches';
 import { count, itemState, money, moment, runState, spentText } from '../format';
 import { sums } from '../model';
 import type { IRunItem } from '../shapes';
 import type { Store } from '../store';
 import { VIEWS } from '../tokens';
+import { Branch } from './branch';
+import { Progress } from './progress';
 import { Decide } from './settle';
+import { SendSignal } from './signal';
 import { goTo } from './waiting';
 import { Button, State, useWords } from './words';
 
@@ -18,6 +22,7 @@ interface IHeadProps {
 export function Pickers({ store }: { store: Store }): JSX.Element {
   const words = useWords();
   const branches = store.detail?.branches ?? [];
+  const shown = store.branchItem;
   return (
     <div className="jp-Durable-pickers">
       <select
@@ -34,12 +39,15 @@ export function Pickers({ store }: { store: Store }): JSX.Element {
       {branches.length > 1 && (
         <select
           aria-label={words.__('Branch')}
+          title={
+            shown ? [branchText(shown, store.item, words), ...branchSentences(shown, words)].join('\n') : ''
+          }
           value={store.shown}
           onChange={event => store.choose(store.run, event.target.value)}
         >
           {branches.map(branch => (
             <option key={branch.branch} value={branch.branch}>
-              {[branch.name, runState(branch.status, words).word].join(' · ')}
+              {branchText(branch, store.item, words)}
             </option>
           ))}
         </select>
@@ -74,6 +82,7 @@ export function Head({ store, actions }: IHeadProps): JSX.Element {
         {counts.length > 0 && <span>{counts.join(', ')}</span>}
         {totals && <Spent store={store} />}
       </div>
+      {page?.progress && <Progress progress={page.progress} label={words.__('Progress of the cell')} />}
       <div className="jp-Durable-buttons">
         {again.length > 0 && actions.resume && (
           <Button
@@ -88,7 +97,20 @@ export function Head({ store, actions }: IHeadProps): JSX.Element {
             {viewWord(view, words)}
           </Button>
         ))}
+        {item &&
+          RUN_DEEDS.map(deed => {
+            const act = deed.of(actions, store);
+            return (
+              act && (
+                <Button key={deed.id} onClick={act} expanded={deed.form && store.form === deed.form}>
+                  {deed.label(words)}
+                </Button>
+              )
+            );
+          })}
       </div>
+      <Branch key={`${store.run} ${store.shown}`} store={store} actions={actions} />
+      {item && store.form === 'signal' && <SendSignal key={item.run} store={store} />}
       {item?.waits?.kind === 'settle' && <Asked store={store} actions={actions} run={item} />}
       {item && <Decide key={item.run} store={store} actions={actions} run={item} />}
       {item?.error && newest && (item.status === 'failed' || item.waits?.kind === 'read') && (
