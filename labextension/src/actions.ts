@@ -61,7 +61,7 @@ export const STEP_DEEDS: readonly IStepDeed[] = [
     id: 'fork',
     label: words => words.__('Fork here …'),
     form: 'fork',
-    of: (_, store) => () => store.openForm('fork')
+    of: (_, store) => () => store.toggleForm('fork')
   },
   {
     id: 'copy',
@@ -76,6 +76,6 @@ export const RUN_DEEDS: readonly IRunDeed[] = [
     id: 'signal',
     label: words => words.__('Send a signal …'),
     form: 'signal',
-    of: (_, store) => () => store.openForm('signal')
+    of: (_, store) => () => store.toggleForm('signal')
   }
 ];

@@ -10,7 +10,7 @@ export function branchText(branch: IBranchItem, run: IRunItem | null, words: IWo
   const { fork, sample, set } = branch;
   return [
     branch.name,
-    runState(branch.status, words).word,
+    isUntouched(branch) ? words.__('not run yet') : runState(branch.status, words).word,
     ...(run?.next === branch.branch ? [words.__('taken up next')] : []),
     ...(fork ? [words.__('fork at %1', fork.label)] : []),
     ...Object.entries(set).map(([name, value]) => `${name} = ${cut(value, SHORT)}`),

@@ -113,10 +113,15 @@ export class Store implements IDisposable {
     return this.detail?.branches.find(each => each.branch === this.shown) ?? null;
   }
 
-  /** Open a form, or close the one that is open. */
+  /** Open a form; `null`: close the one that is open. */
   openForm(form: Form | null): void {
     this.form = form;
     this.emit();
+  }
+
+  /** Open a form, or close it. */
+  toggleForm(form: Form): void {
+    this.openForm(this.form === form ? null : form);
   }
 
   /** A branch was made of a run: show it. */

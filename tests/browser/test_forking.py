@@ -10,6 +10,7 @@ import pytest
 
 from tests.browser.conftest import Jupyter
 from tests.browser.lab import Lab
+from tests.browser.test_output import Cell, cell  # noqa: F401 - a fixture
 
 pytestmark = pytest.mark.timeout(300)
 
@@ -77,6 +78,39 @@ def test_forking_choosing_progress_and_an_early_signal(jupyter: Jupyter, page: A
     takes_up_the_old_branch_again_and_pays_for_nothing(lab)
     shows_how_far_a_running_step_is_also_after_a_reload(lab, pictures)
     uses_a_signal_that_was_sent_early(lab, pictures)
+
+
+def test_in_an_output_cell_branches_are_made_and_chosen_and_signals_sent_by_messages(
+    cell: Cell,  # noqa: F811 - the fixture
+    page: Any,
+    pictures: Path,
+):
+    page.set_viewport_size({"width": 300, "height": 620})
+    cell.open("reading-list", height=600)
+    panel = cell.panel
+    panel.get_by_role("treeitem", name="fail, failed").focus()
+    page.keyboard.press("f")
+    form = panel.get_by_role("form", name="Fork at fail")
+    form.get_by_text("The cell reads no variable of the notebook that could be set.").wait_for()
+    page.keyboard.press("Escape")
+    page.wait_for_function("() => document.activeElement.getAttribute('role') === 'treeitem'")
+    page.keyboard.press("f")
+    form.get_by_role("button", name="Fork").click()
+    panel.get_by_text("(fail) on branch main-2.").wait_for()
+    assert panel.get_by_role("button", name="Run the cell").count() == 0
+    assert cell.violations() == []
+
+    panel.get_by_label("Branch").select_option(index=0)
+    panel.get_by_role("button", name="Take up main next").click()
+    panel.get_by_text("Run the cell: it takes up branch main.").wait_for()
+    panel.get_by_role("button", name="Send a signal").click()
+    panel.get_by_label("Name of the signal").fill("payment")
+    panel.get_by_label("Value (JSON)").fill("3")
+    panel.get_by_label("For branch").select_option(label="main-2")
+    page.keyboard.press("Control+Enter")
+    panel.get_by_text("reading-list (main-2): signal payment").wait_for()
+    page.screenshot(path=str(pictures / "output forked.png"))
+    assert cell.violations() == []
 
 
 def forks_at_a_step_by_keyboard(lab: Lab, pictures: Path) -> None:

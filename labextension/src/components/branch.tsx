@@ -11,6 +11,15 @@ interface IBranchProps {
   actions: IActions;
 }
 
+/** Whether it says itself how to go on: the shown branch is the one that the cell takes up next. */
+export function leadsOn(store: Store): boolean {
+  const { item, branchItem: branch } = store;
+  if (!item || !branch || item.next !== branch.branch || item.status === 'running') {
+    return false;
+  }
+  return branch.status !== 'parked' || store.canGoOn(item);
+}
+
 export function Branch({ store, actions }: IBranchProps): JSX.Element | null {
   const words = useWords();
   const { item, branchItem: branch } = store;
@@ -47,7 +56,7 @@ export function Branch({ store, actions }: IBranchProps): JSX.Element | null {
       {isNext && <p role="status">{nextSentence(branch, words)}</p>}
       {next && !isNext && <p>{words.__('The cell takes up %1 when it runs next.', next.name)}</p>}
       <div className="jp-Durable-buttons">
-        {isNext && item.here && item.status !== 'running' && actions.runCell && (
+        {leadsOn(store) && item.here && actions.runCell && (
           <Button
             accept
             label={words.__('Run the cell of %1', item.name)}

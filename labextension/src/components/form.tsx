@@ -12,13 +12,22 @@ interface ISmallFormProps {
   children: React.ReactNode;
 }
 
-/** The focus goes to its first field when it opens. */
+/** The focus goes to its first field when it opens, and back to where it was when it is left. */
 export function SmallForm(props: ISmallFormProps): JSX.Element {
   const words = useWords();
   const box = React.useRef<HTMLFormElement>(null);
-  React.useEffect(() => {
-    box.current?.querySelector<HTMLElement>('input, textarea, select, button')?.focus();
-    box.current?.scrollIntoView({ block: 'nearest' });
+  React.useLayoutEffect(() => {
+    const own = box.current;
+    const root = own?.getRootNode() as Document | ShadowRoot | undefined;
+    const before = root?.activeElement;
+    own?.querySelector<HTMLElement>('input, textarea, select, button')?.focus();
+    own?.scrollIntoView?.({ block: 'nearest' });
+    return () => {
+      // The focus goes back to what opened the form; left alone, it would be lost with it.
+      if (own?.contains(root?.activeElement ?? null) && before instanceof HTMLElement && before.isConnected) {
+        before.focus();
+      }
+    };
   }, []);
   return (
     <form

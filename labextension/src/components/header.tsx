@@ -1,13 +1,13 @@
 /** Top of the panel: which run and branch, how it stands, what it cost, what can be done. */
 import * as React from 'react';
 import { type IActions, RUN_DEEDS } from '../actions';
-import { branchSentences, branchText } from '../branches';
+import { branchSentences, branchText, isUntouched } from '../branches';
 import { count, itemState, money, moment, runState, spentText } from '../format';
 import { sums } from '../model';
 import type { IRunItem } from '../shapes';
 import type { Store } from '../store';
 import { VIEWS } from '../tokens';
-import { Branch } from './branch';
+import { Branch, leadsOn } from './branch';
 import { Progress } from './progress';
 import { Decide } from './settle';
 import { SendSignal } from './signal';
@@ -65,7 +65,9 @@ export function Head({ store, actions }: IHeadProps): JSX.Element {
   const branch = store.detail?.branches.find(each => each.branch === store.shown);
   const status = branch?.status ?? item?.status;
   // Without buttons it is only said, of whatever notebook.
-  const again = store.listed.filter(run => (run.here || !actions.resume) && store.canGoOn(run));
+  const again = store.listed.filter(
+    run => (run.here || !actions.resume) && store.canGoOn(run) && !(run === item && leadsOn(store))
+  );
   const newest = item !== null && store.shown === item.branch;
   const state = newest ? itemState(item, words) : status && runState(status, words);
   const counts = [
@@ -87,7 +89,7 @@ export function Head({ store, actions }: IHeadProps): JSX.Element {
         {again.length > 0 && actions.resume && (
           <Button
             accept
-            onClick={() => actions.resume?.(item?.here && store.canGoOn(item) ? item.run : undefined)}
+            onClick={() => actions.resume?.(item && again.includes(item) ? item.run : undefined)}
           >
             {words.__('Resume')}
           </Button>
@@ -109,8 +111,8 @@ export function Head({ store, actions }: IHeadProps): JSX.Element {
             );
           })}
       </div>
-      <Branch key={`${store.run} ${store.shown}`} store={store} actions={actions} />
-      {item && store.form === 'signal' && <SendSignal key={item.run} store={store} />}
+      <Branch key={`branch ${store.run} ${store.shown}`} store={store} actions={actions} />
+      {item && store.form === 'signal' && <SendSignal key={`signal ${item.run}`} store={store} />}
       {item?.waits?.kind === 'settle' && <Asked store={store} actions={actions} run={item} />}
       {item && <Decide key={item.run} store={store} actions={actions} run={item} />}
       {item?.error && newest && (item.status === 'failed' || item.waits?.kind === 'read') && (
@@ -225,9 +227,13 @@ function Banners({ store }: { store: Store }): JSX.Element {
             : words.__('The server does not answer; what is shown may be old. %1', store.problem)}
         </div>
       )}
-      {store.item && store.item.ended !== null && store.item.status !== 'completed' && (
-        <div className="jp-Durable-note">{words.__('Last execution ended %1', moment(store.item.ended))}</div>
-      )}
+      {store.item?.ended &&
+        !(store.branchItem && isUntouched(store.branchItem)) &&
+        store.item.status !== 'completed' && (
+          <div className="jp-Durable-note">
+            {words.__('Last execution ended %1', moment(store.item.ended))}
+          </div>
+        )}
     </>
   );
 }

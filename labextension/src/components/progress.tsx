@@ -25,7 +25,7 @@ export function Progress({ progress, label, small }: IProgressProps): JSX.Elemen
         aria-valuemax={100}
         aria-valuenow={done === null ? undefined : Math.round(done * 100)}
         aria-valuetext={progressText(progress)}
-        className={`jp-Durable-bar${done === null ? ' jp-mod-unknown' : ''}`}
+        className={`jp-Durable-progressBar${done === null ? ' jp-mod-unknown' : ''}`}
       >
         <span style={{ width: `${(done ?? 0) * 100}%` }} />
       </span>
