@@ -1,5 +1,4 @@
-"""A run is forked at a step, its branches are chosen and compared, a long step shows how far it is, and a signal comes
-early: all from the panel."""
+"""From the panel: forking at a step, choosing and comparing branches, how far a long step is, a signal that comes early."""
 
 from __future__ import annotations
 

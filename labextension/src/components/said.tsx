@@ -64,9 +64,11 @@ export function Said({
   onResume?: () => void;
 }): JSX.Element | null {
   const words = useWords();
+  const box = React.useRef<HTMLParagraphElement>(null);
+  React.useEffect(() => box.current?.scrollIntoView?.({ block: 'nearest' }), [said]);
   return said ? (
     <>
-      <p role={refused ? 'alert' : 'status'} className={refused ? 'jp-Durable-error' : ''}>
+      <p ref={box} role={refused ? 'alert' : 'status'} className={refused ? 'jp-Durable-error' : ''}>
         {said}
       </p>
       {!refused && onResume && (
