@@ -47,6 +47,7 @@ def test_a_failed_step_shows_its_error_and_the_cell_is_offered_again(jupyter: Ju
 
     lab.panel.get_by_role("searchbox").fill("luck")
     lab.panel.get_by_text("1 step matches").wait_for()
+    lab.panel.get_by_role("treeitem", name="Cell [2]").wait_for()
     assert [line.split(",")[0] for line in lab.lines()] == ["Cell [2]", "fail"]
 
 

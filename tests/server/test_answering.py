@@ -112,7 +112,8 @@ def test_a_signal_that_is_sent_twice_counts_once(ask: Any, log: Path) -> None:
 def test_a_signal_that_is_sent_early_is_kept_and_listed_until_the_run_has_used_it(ask: Any, log: Path) -> None:
     parked(log)
     wait = only_wait(ask)
-    body = {"run": wait.run, "name": "payment", "value": {"sum": 3}, "id": "hook-1"}
+    body = {"run": wait.run, "name": "payment", "json": '{"sum": 9007199254740993}', "id": "hook-1"}
+    assert ask("signal", body={**body, "json": "{sum: 3}"}).status == 400
     sent = ask("signal", body=body).as_(shapes.Done)
 
     (kept,) = ask("waiting").as_(shapes.Waits).kept
@@ -120,7 +121,7 @@ def test_a_signal_that_is_sent_early_is_kept_and_listed_until_the_run_has_used_i
     assert (kept.by, kept.via) == (sent.by, "panel")
 
     ask("answer", body={"run": wait.run, "request": wait.request, "value": "yes"}).as_(shapes.Done)
-    assert program(log) == ("yes", {"sum": 3})
+    assert program(log) == ("yes", {"sum": 9007199254740993})
     assert ask("waiting").as_(shapes.Waits).kept == []
 
 

@@ -53,7 +53,7 @@ export function Branch({ store, actions }: IBranchProps): JSX.Element | null {
   return (
     <div ref={box} className={`jp-Durable-branch${isNext ? ' jp-mod-next' : ''}`}>
       {sentences.length > 0 && <p className="jp-Durable-note">{sentences.join(' ')}</p>}
-      {isNext && <p role="status">{nextSentence(branch, words)}</p>}
+      {isNext && item.status !== 'running' && <p role="status">{nextSentence(branch, words)}</p>}
       {next && !isNext && <p>{words.__('The cell takes up %1 when it runs next.', next.name)}</p>}
       <div className="jp-Durable-buttons">
         {leadsOn(store) && item.here && actions.runCell && (
