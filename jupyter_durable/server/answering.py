@@ -90,7 +90,7 @@ def _kept(view: LogView, taken: set[str]) -> list[KeptItem]:
     found: list[KeptItem] = []
     with view.looking() as listing:
         for run in dict.fromkeys(record.header.run for record in listing.records()):
-            sent = [each for each in view.log.signals(run) if not each.request and each.id not in taken]
+            sent = [each for each in view.log.signals(run) if _is_kept(each) and each.id not in taken]
             if not sent:
                 continue
             records = records_of(listing, run)
@@ -102,6 +102,11 @@ def _kept(view: LogView, taken: set[str]) -> list[KeptItem]:
                         used = index.history.used_signals()
                     found += [_kept_item(each, branch) for each in mine if each.id not in used]
     return sorted(found, key=lambda each: each.at)
+
+
+def _is_kept(signal: Signal) -> bool:
+    """Whether a program may wait for it: it is no answer, and no word of the product's own."""
+    return not signal.request and not signal.name.startswith("durable.")
 
 
 def _kept_item(signal: Signal, branch: BranchView) -> KeptItem:

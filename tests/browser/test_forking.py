@@ -1,4 +1,4 @@
-"""From the panel: forking at a step, choosing and comparing branches, how far a long step is, a signal that comes early."""
+"""From the panel: forking at a step, choosing and comparing branches, progress of a long step, an early signal."""
 
 from __future__ import annotations
 
