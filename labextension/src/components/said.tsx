@@ -65,7 +65,10 @@ export function Said({
 }): JSX.Element | null {
   const words = useWords();
   const box = React.useRef<HTMLParagraphElement>(null);
-  React.useEffect(() => box.current?.scrollIntoView?.({ block: 'nearest' }), [said]);
+  React.useEffect(() => {
+    // In braces: Chromium gives a promise, which React would take for what ends the effect.
+    box.current?.scrollIntoView?.({ block: 'nearest' });
+  }, [said]);
   return said ? (
     <>
       <p ref={box} role={refused ? 'alert' : 'status'} className={refused ? 'jp-Durable-error' : ''}>
