@@ -148,8 +148,9 @@ def answer(
 
 
 def send(
-    log: EventLog, run: str, name: str, value: Any = None, *, signal_id: str = "", by: str = "", via: str = "python"
-) -> bool:
+    log: EventLog, run: str, name: str, value: Any = None, *, signal_id: str = "", branch: str = "", by: str = "",
+    via: str = "python",
+) -> bool:  # fmt: skip
     """Send a signal to a run. It is kept until the run waits for it; each is used once.
 
     Args:
@@ -159,6 +160,7 @@ def send(
         name: of the signal.
         value: JSON.
         signal_id: made by the sender, so that a signal that is sent twice counts once; default: a new one.
+        branch: name or id of the branch that it is for; default: the newest.
         by: who sends it; default: the person at this machine.
         via: from where, as in `answer`.
 
@@ -166,18 +168,19 @@ def send(
         Whether it is new: false if a signal with this id was sent before.
 
     Raises:
-        UsageError: there is no such run, or the run waits for such a signal and the value does not fit.
+        UsageError: there is no such run or branch, or the run waits for such a signal and the value does not fit.
     """
     if name.startswith("durable."):
         raise UsageError(f"`{name}` is no name for a signal: names that begin with `durable.` are used by the product.")
     found, child = find_child(log, run)
-    branch = find_branch(log, found)
+    meant = find_branch(log, found, branch)
     for wait in waiting(log, found):
-        if wait.kind == "signal" and wait.name == name and child in ("", wait.child):
+        fits = wait.name == name and wait.branch == meant.branch and child in ("", wait.child)
+        if wait.kind == "signal" and fits:
             answers.check(value, wait.info.schema)
     return log.post(
         Signal(
-            id=signal_id or clock.token_bytes(8).hex(), run=found, branch=branch.branch, name=name, child=child,
+            id=signal_id or clock.token_bytes(8).hex(), run=found, branch=meant.branch, name=name, child=child,
             value=answers.encoded(value), by=by or who(), via=via, sent=clock.now(),
         )
     )  # fmt: skip

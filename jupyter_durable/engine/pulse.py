@@ -109,7 +109,7 @@ class Pulse:
                 f"step `{self.name}` (step {self.step}) has not been heard of for {self.quiet_after:g} s: its body "
                 f"does not call `durable.heartbeat()`"
             )
-            self.execution.notice(self.step, Notice(kind="note", message=message))
+            self.execution.notice(self.step, Notice(kind="note", message=message, names=("heartbeat",)))
         if self.execution.on_change is not None:
             self.execution.on_change()
 

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from jupyter_durable import answering
+from jupyter_durable import answering, client
+from jupyter_durable.branches import BranchView
+from jupyter_durable.event_data import Signal
+from jupyter_durable.server.deciding import exact
 from jupyter_durable.server.details import schema_of, shown_with
-from jupyter_durable.server.logs import LogView, branches_of, newest_of, records_of
+from jupyter_durable.server.logs import LogView, branch_of, branches_of, records_of
 from jupyter_durable.server.shapes import (
     AnswerItem,
     AnswerQuestion,
     Done,
+    KeptItem,
     SignalQuestion,
     WaitItem,
     Waits,
@@ -25,8 +29,11 @@ def waits(view: LogView | None, name: str) -> Waits:
         view: the log; ``None`` if there is none yet.
         name: where the log lies.
     """
-    found = [] if view is None else answering.waiting(view.log)
-    return Waits(log=name, waits=[_item(each) for each in found[:_MOST]])
+    if view is None:
+        return Waits(log=name, waits=[], kept=[])
+    found = answering.waiting(view.log)
+    taken = {wait.answer.id for wait in found if wait.answer is not None}
+    return Waits(log=name, waits=[_item(each) for each in found[:_MOST]], kept=_kept(view, taken)[:_MOST])
 
 
 def answer(view: LogView, question: AnswerQuestion, by: str) -> Done:
@@ -52,13 +59,17 @@ def signal(view: LogView, question: SignalQuestion, by: str) -> Done:
     """Answer to POST signal.
 
     Raises:
-        UsageError: the run waits for such a signal and the value does not fit.
+        UsageError: the run waits for such a signal and the value does not fit, or is no JSON.
     """
     records = records_of(view.look(), question.run)
-    branch = newest_of(branches_of(records), records)
+    if question.branch:
+        branch_of(branches_of(records), question.branch)
+    branch = client.find_branch(view.log, question.run, question.branch)
+    value = question.value if question.json is None else exact(question.json)
     new = answering.send(
-        view.log, question.run, question.name, question.value, signal_id=question.id, by=by, via="panel"
-    )
+        view.log, question.run, question.name, value,
+        signal_id=question.id, branch=branch.branch, by=by, via="panel",
+    )  # fmt: skip
     return Done(
         log=view.name,
         run=question.run,
@@ -66,6 +77,49 @@ def signal(view: LogView, question: SignalQuestion, by: str) -> Done:
         branch_name=branch.name,
         by=by,
         message="Sent. It is used when the run waits for it." if new else "It had been sent before, and counts once.",
+    )
+
+
+def _kept(view: LogView, taken: set[str]) -> list[KeptItem]:
+    """The signals that nobody has waited for yet, oldest first. Reads the branches alone that some were sent to.
+
+    Args:
+        view: the log.
+        taken: ids of those that answer a wait, which is listed itself.
+    """
+    found: list[KeptItem] = []
+    with view.looking() as listing:
+        for run in dict.fromkeys(record.header.run for record in listing.records()):
+            sent = [each for each in view.log.signals(run) if _is_kept(each) and each.id not in taken]
+            if not sent:
+                continue
+            records = records_of(listing, run)
+            branches = branches_of(records)
+            for branch in branches:
+                mine = [each for each in sent if (each.branch or branches[0].branch) == branch.branch]
+                if mine:
+                    with view.branch(listing, branch.branch, None) as (index, _):
+                        used = index.history.used_signals()
+                    found += [_kept_item(each, branch) for each in mine if each.id not in used]
+    return sorted(found, key=lambda each: each.at)
+
+
+def _is_kept(signal: Signal) -> bool:
+    """Whether a program may wait for it: it is no answer, and no word of the product's own."""
+    return not signal.request and not signal.name.startswith("durable.")
+
+
+def _kept_item(signal: Signal, branch: BranchView) -> KeptItem:
+    return KeptItem(
+        run=signal.run,
+        run_name=branch.first.name,
+        branch=branch.branch,
+        branch_name=branch.name,
+        signal=signal.name,
+        id=signal.id,
+        by=signal.by,
+        via=signal.via,
+        at=signal.sent,
     )
 
 

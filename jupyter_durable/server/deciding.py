@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import math
 from typing import Any
@@ -55,7 +56,8 @@ def fork(view: LogView, question: ForkQuestion, by: str) -> Done:
     branches = branches_of(records_of(view.look(), question.run))
     if question.branch:
         branch_of(branches, question.branch)
-    made = client.fork(view.log, question.run, question.step, branch=question.branch, values=question.set, by=by)
+    values = {**question.set, **{name: literal(name, text) for name, text in question.texts.items()}}
+    made = client.fork(view.log, question.run, question.step, branch=question.branch, values=values, by=by)
     fork, origin = made.first.fork, made.first.origin
     assert fork is not None
     assert origin is not None
@@ -149,6 +151,31 @@ def settle(view: LogView, question: SettleQuestion, by: str) -> Done:
         by=by,
         message=f"Step {step.name} ({step.number}) {then}. Run the cell again to go on.",
     )
+
+
+def literal(name: str, text: str) -> Any:
+    """The value of a variable from what a person has typed: JSON, or a literal of Python.
+
+    Raises:
+        UsageError: it is neither.
+
+    >>> literal("tone", "'warm'"), literal("draft", "true"), literal("draft", "True"), literal("size", "(1, 2)")
+    ('warm', True, True, (1, 2))
+    >>> literal("tone", "warm")
+    Traceback (most recent call last):
+    jupyter_durable.errors.UsageError: The value for `tone` is neither JSON nor a literal of Python. A text has quotes \
+around it.
+    """
+    try:
+        return exact(text)
+    except UsageError:
+        pass
+    try:
+        return ast.literal_eval(text.strip())
+    except (ValueError, SyntaxError, RecursionError, MemoryError):
+        raise UsageError(
+            f"The value for `{name}` is neither JSON nor a literal of Python. A text has quotes around it."
+        ) from None
 
 
 def exact(text: str) -> Any:

@@ -17,7 +17,7 @@ from jupyter_durable import clock
 from jupyter_durable.comparing import NO_DIGEST, digest
 from jupyter_durable.entries import Entry
 from jupyter_durable.errors import LogError, LogTooNew, LogUntrusted
-from jupyter_durable.event_data import ExecutionHeader, Head, Notice, RequestInfo
+from jupyter_durable.event_data import ExecutionHeader, Head, Notice, Progress, RequestInfo
 from jupyter_durable.events import (
     AnyEvent,
     AttemptFailed,
@@ -74,6 +74,8 @@ class BranchIndex:
         self.open: dict[int, Track] = {}
         self.spent, self.saved = Sum(), Sum()
         self.notices: list[Notice] = []
+        self.progress: Progress | None = None
+        """How far the cell's own code said that it is, in its newest execution."""
         self.untrusted = ""
         self.damaged = ""
         self._stuck = ""
@@ -222,8 +224,12 @@ class BranchIndex:
                 return
             if isinstance(event, ExecutionStarted):
                 self._cell = event.data.cell
+                if event.data.purpose == "run":
+                    self.progress = None
             elif isinstance(event, Noticed):
                 self.notices.append(event.data)
+            elif isinstance(event, Progressed) and step < 0:
+                self.progress = event.data
             elif not isinstance(step, int) or step >= 0:
                 raise KeyError(step)
             history.apply(seq, event)
@@ -235,6 +241,7 @@ class BranchIndex:
         self.history.apply(seq, event)
         track = self._track(self.history.by_seq[seq], seq, event.at)
         track.began, track.ended, track.seconds, track.told, track.value = event.at, -1.0, -1.0, False, NO_DIGEST
+        track.missed = ""
         track.cell = self._cell
         if isinstance(event.data, RequestInfo):
             track.line, track.provider, track.model = event.data.line, event.data.provider, event.data.model
@@ -266,6 +273,8 @@ class BranchIndex:
         """An event about a step that has begun."""
         track = self.tracks[entry.begun]
         self._leave(track)
+        if not isinstance(event, Noticed | StepOutput):
+            track.missed = ""
         if isinstance(event, StepOutput):
             track.outputs += len(event.data)
             self.history.seq = seq
@@ -276,6 +285,8 @@ class BranchIndex:
             if isinstance(event, StepCompleted):
                 track.value = digest(event.data, entry.kind)
                 self.spent.unknown += entry.kind == "model" and not track.told
+        elif isinstance(event, Noticed):
+            track.missed = event.data.message if "heartbeat" in event.data.names else track.missed
         elif isinstance(event, AttemptFailed):
             track.began = event.at + event.data.retry_in
             track.told = False

@@ -9,7 +9,7 @@ from pathlib import Path
 import msgspec
 from msgspec import structs
 
-from jupyter_durable.branches import BranchView
+from jupyter_durable.branches import BranchView, asked_for
 from jupyter_durable.branches import Execution as Seen
 from jupyter_durable.comparing import text_of
 from jupyter_durable.event_data import ErrorInfo
@@ -36,6 +36,8 @@ from jupyter_durable.server.waiting import waiting
 _MESSAGE = 1000
 _SET = 200
 """Characters of a value that was set for a branch."""
+_CODE = ("module:", "code:")
+"""How digests of inputs begin that nobody can set."""
 _LARGEST = 64 << 20
 """A notebook file of more bytes is not searched for the ids of its cells."""
 
@@ -156,6 +158,7 @@ def run_item(records: list[ExecutionRecord], here: _Here) -> RunItem:
         status=run_status(branch),
         branch=branch.branch,
         branch_name=branch.name,
+        next="" if (chosen := asked_for(branches)) is None else chosen.branch,
         branches=len(branches),
         executions=len(records),
         replayed=None if outcome is None else outcome.replayed,
@@ -207,6 +210,8 @@ def branch_item(branch: BranchView, branches: list[BranchView], records: list[Ex
         fork=_fork(branch),
         set={name: text_of(payload, _SET) for name, payload in branch.first.set.items()},
         sample=_sample(branch),
+        reads=[name for name, said in branch.newest.header.inputs.items() if not said.startswith(_CODE)],
+        switched=next((e.header.switched for e in reversed(branch.executions) if e.header.switched), ""),
         source=branch.newest.header.source,
     )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from jupyter_durable.entries import Entry
-from jupyter_durable.event_data import Notice, Usage
+from jupyter_durable.event_data import Notice, Progress, Usage
 from jupyter_durable.server.index import BranchIndex
 from jupyter_durable.server.listing import run_status
 from jupyter_durable.server.logs import LogView, branch_of, branches_of, records_of
@@ -62,6 +62,7 @@ def page(view: LogView, run: str, branch: str, *, after: int = -1, epoch: str = 
                 running=running,
                 newest=newest.header.execution,
                 newest_status=run_status(found),
+                progress=None if found.completed else _progress(index.progress),
                 totals=totals(index, running),
                 notices=notices(index.notices),
                 untrusted=index.untrusted,
@@ -107,8 +108,9 @@ def row(track: Track, running: str) -> StepRow:
         saved=None if saved is None else usage_item(saved),
         outputs=track.outputs,
         notices=len(entry.notices),
-        progress=_progress(entry),
+        progress=None if entry.finished else _progress(entry.progress),
         beat=entry.beat if entry.beat >= 0 else None,
+        missed=track.missed,
     )
 
 
@@ -120,9 +122,8 @@ def status(entry: Entry, running: str) -> StepStatus:
     return "in_doubt" if word in {"open", "interrupted"} else word  # type: ignore[return-value] # the rest are words of both
 
 
-def _progress(entry: Entry) -> ProgressItem | None:
-    said = entry.progress
-    if said is None or entry.finished:
+def _progress(said: Progress | None) -> ProgressItem | None:
+    if said is None:
         return None
     return ProgressItem(done=said.done, total=said.total, text=said.text[:_TEXT])
 

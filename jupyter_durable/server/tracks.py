@@ -29,6 +29,8 @@ class Track(msgspec.Struct, eq=False, gc=False):
     told: bool = False
     """Whether the newest attempt has told what it used."""
     outputs: int = 0
+    missed: str = ""
+    """What was said of its body since it was last heard of."""
     value: bytes = NO_DIGEST
     """Digest of the stored value."""
     events: tuple[int, ...] = ()

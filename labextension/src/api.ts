@@ -7,12 +7,15 @@ import type {
   IDecideQuestion,
   IDiff,
   IDone,
+  IForkQuestion,
   IPage,
   IRunDetail,
   IRuns,
   ISettleQuestion,
+  ISignalQuestion,
   ISqlAnswer,
   IStepDetail,
+  ISwitchQuestion,
   IWaits
 } from './shapes';
 import type { ITransport, Parameters } from './transport';
@@ -68,12 +71,24 @@ export class Api {
     return this.post(['settle'], question);
   }
 
+  fork(question: IForkQuestion): Promise<IDone> {
+    return this.post(['fork'], question);
+  }
+
+  switch(question: ISwitchQuestion): Promise<IDone> {
+    return this.post(['switch'], question);
+  }
+
   waiting(): Promise<IWaits> {
     return this.get(['waiting']);
   }
 
   answer(question: IAnswerQuestion): Promise<IDone> {
     return this.post(['answer'], question);
+  }
+
+  signal(question: ISignalQuestion): Promise<IDone> {
+    return this.post(['signal'], question);
   }
 
   private get<T>(path: string[], parameters: Parameters = {}): Promise<T> {

@@ -6,6 +6,7 @@ import type { INotebookTracker, NotebookPanel } from '@jupyterlab/notebook';
 import { refreshIcon } from '@jupyterlab/ui-components';
 import type { ReadonlyPartialJSONObject } from '@lumino/coreutils';
 import { again } from './again';
+import { addBranchCommands } from './branchCommands';
 import { durableCells } from './cells';
 import { confirmAgain } from './dialogs';
 import { codeOf } from './code';
@@ -23,7 +24,7 @@ interface IWhat {
   words: IWords;
   open: () => void;
   view: (view: ViewName) => void;
-  resume: (run: string) => Promise<void>;
+  resume: (run: string, anyway: boolean) => Promise<void>;
   /** Whether a person is asked before finished steps are executed again. */
   asks: () => boolean;
   waiting: () => void;
@@ -84,12 +85,16 @@ export function addCommands(app: JupyterFrontEnd, palette: ICommandPalette | nul
       args: {
         type: 'object',
         properties: {
-          run: { type: 'string', description: words.__('Id of the run to resume; without it, all') }
+          run: { type: 'string', description: words.__('Id of the run to resume; without it, all') },
+          anyway: {
+            type: 'boolean',
+            description: words.__('Run its cell also if the run has come to its end')
+          }
         }
       }
     },
     isEnabled: () => (store.runs?.runs ?? []).some(run => run.here && store.canGoOn(run)),
-    execute: args => what.resume(typeof args['run'] === 'string' ? args['run'] : '')
+    execute: args => what.resume(typeof args['run'] === 'string' ? args['run'] : '', args['anyway'] === true)
   });
   commands.addCommand(CommandIDs.waiting, {
     label: words.__('Show What Waits for You'),
@@ -213,12 +218,12 @@ export function addCommands(app: JupyterFrontEnd, palette: ICommandPalette | nul
       }
     }
   });
+  addBranchCommands(app, { store, words, open: what.open });
   store.changed.connect(() => commands.notifyCommandChanged());
 
   if (palette) {
     const category = words.__('Durable');
-    const { open, waiting, resume, refresh, fresh, from, history, reveal, copy } = CommandIDs;
-    for (const command of [open, waiting, resume, refresh, fresh, from, history, reveal, copy]) {
+    for (const command of Object.values(CommandIDs).filter(each => each !== CommandIDs.view)) {
       palette.addItem({ command, category });
     }
     for (const view of VIEWS) {

@@ -47,6 +47,7 @@ export function merge(history: IHistory, page: IPage): IHistory {
     before.running === page.running &&
     before.newest === page.newest &&
     before.newest_status === page.newest_status &&
+    JSON.stringify(before.progress) === JSON.stringify(page.progress) &&
     before.untrusted === page.untrusted &&
     before.damaged === page.damaged;
   return { rows, page: { ...page, rows: [] }, version: same ? history.version : history.version + 1 };

@@ -47,21 +47,23 @@ export interface IProspect {
 /**
  * @param run - id of the one run that is meant; empty: all that did not come to their end
  * @param waits - what the runs wait for, as far as it is known
+ * @param anyway - also a run that has come to its end: another branch of it is taken up next
  */
 export async function prospect(
   panel: NotebookPanel,
   api: Api,
   runs: readonly IRunItem[],
   run = '',
-  waits: readonly IWaitItem[] = []
+  waits: readonly IWaitItem[] = [],
+  anyway = false
 ): Promise<IProspect> {
   const cells = durableCells(panel, runs).filter(
-    each => each.run && canGoOn(each.run, waits, now()) && (run === '' || each.run.run === run)
+    each => each.run && (anyway || canGoOn(each.run, waits, now())) && (run === '' || each.run.run === run)
   );
   const found: IProspect = { cells, steps: 0, cost: 0, tokens: 0, unpriced: 0 };
   for (const { run } of cells) {
     if (run) {
-      const page = await api.steps(run.run, run.branch, -1, '', 0);
+      const page = await api.steps(run.run, run.next || run.branch, -1, '', 0);
       const { by_status, cost, tokens, unpriced } = page.totals;
       found.steps += (by_status['completed'] ?? 0) + (by_status['adopted'] ?? 0);
       found.cost += cost;

@@ -85,6 +85,7 @@ export interface IForkQuestion {
   step: number;
   branch: string;
   set: Record<string, unknown>;
+  texts: Record<string, string>;
 }
 
 export interface ISwitchQuestion {
@@ -333,6 +334,7 @@ export interface IRunItem {
   status: RunStatus;
   branch: string;
   branch_name: string;
+  next: string;
   branches: number;
   executions: number;
   replayed: number | null;
@@ -385,6 +387,8 @@ export interface IBranchItem {
   origin: IOriginItem | null;
   fork: IForkItem | null;
   set: Record<string, string>;
+  reads: string[];
+  switched: string;
   sample: ISampleItem | null;
   source: string;
 }
@@ -448,6 +452,7 @@ export interface IStepRow {
   notices: number;
   progress: IProgressItem | null;
   beat: number | null;
+  missed: string;
 }
 
 export interface IPage {
@@ -465,6 +470,7 @@ export interface IPage {
   running: string;
   newest: string;
   newest_status: RunStatus;
+  progress: IProgressItem | null;
   totals: ITotals;
   notices: INoticeItem[];
   untrusted: string;
@@ -492,10 +498,23 @@ export interface IWaitItem {
   answered: IAnswerItem | null;
 }
 
+export interface IKeptItem {
+  run: string;
+  run_name: string;
+  branch: string;
+  branch_name: string;
+  signal: string;
+  id: string;
+  by: string;
+  via: string;
+  at: number;
+}
+
 export interface IWaits {
   format: number;
   log: string;
   waits: IWaitItem[];
+  kept: IKeptItem[];
 }
 
 export interface IAnswerQuestion {
@@ -508,5 +527,7 @@ export interface ISignalQuestion {
   run: string;
   name: string;
   value: unknown;
+  json: string | null;
   id: string;
+  branch: string;
 }

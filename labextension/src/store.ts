@@ -9,15 +9,16 @@ import { type ISignal, Signal } from '@lumino/signaling';
 import { Api } from './api';
 import { BEGINNING, type ILook, type IPlace, Places, WHOLE } from './look';
 import { emptyHistory, type IHistory, merge, position } from './model';
-import type { IAbout, IHint, IRunDetail, IRunItem, IRuns, IWaitItem } from './shapes';
+import type { IAbout, IBranchItem, IHint, IKeptItem, IRunDetail, IRunItem, IRuns, IWaitItem } from './shapes';
 import { type ITransport, RequestError } from './transport';
-import { canGoOn, mayWait, now } from './waits';
+import { canGoOn, now } from './waits';
+import { WaitsAsked } from './waitsAsked';
 
 const PAGE = 5000;
 /** Hints come in bursts while steps are short: what comes within this time (ms) is answered by one question. */
 const TOGETHER = 120;
-/** As many waits come with one answer. */
-const MOST_WAITS = 200;
+/** What is filled in: at the chosen step, or below the head of the run. */
+export type Form = 'fork' | 'signal';
 
 export type Phase = 'idle' | 'loading' | 'ready' | 'missing' | 'error';
 
@@ -45,6 +46,8 @@ export class Store implements IDisposable {
   runs: IRuns | null = null;
   /** What the runs of the log wait for; `null`: nobody has asked yet. */
   waits: IWaitItem[] | null = null;
+  /** Signals that were sent to runs and are not used yet. */
+  kept: IKeptItem[] = [];
   /** Id of the chosen run, and what is known of it. */
   run = '';
   detail: IRunDetail | null = null;
@@ -55,6 +58,10 @@ export class Store implements IDisposable {
   whole = false;
   /** Number of the chosen step. */
   step: number | null = null;
+  /** The form that is open. */
+  form: Form | null = null;
+  /** Id of a branch that was made here just now: the panel leads on from it. */
+  made = '';
   /** What is shown of the tree. */
   look: ILook = WHOLE;
   /** Milliseconds between two questions while a run is running. */
@@ -101,6 +108,34 @@ export class Store implements IDisposable {
     return this.branch || (this.item?.branch ?? '');
   }
 
+  /** The branch that is shown, once it is known. */
+  get branchItem(): IBranchItem | null {
+    return this.detail?.branches.find(each => each.branch === this.shown) ?? null;
+  }
+
+  /** Open a form; `null`: close the one that is open. */
+  openForm(form: Form | null): void {
+    this.form = form;
+    this.emit();
+  }
+
+  /** Open a form, or close it. */
+  toggleForm(form: Form): void {
+    this.openForm(this.form === form ? null : form);
+  }
+
+  /** A branch was made of a run: show it. */
+  forked(run: string, branch: string): void {
+    this.made = branch;
+    this.choose(run);
+  }
+
+  /** A signal was sent to a run that may wait for nothing. */
+  sent(run: string): void {
+    this.asked.again(run);
+    void this.refresh();
+  }
+
   setNotebook(path: string | null): void {
     if (path === (this.api?.notebook ?? null)) {
       return;
@@ -111,7 +146,8 @@ export class Store implements IDisposable {
     const place = path === null ? BEGINNING : this.places.of(path);
     this.api = path === null ? null : new Api(this.transport, path);
     this.about = this.runs = this.waits = null;
-    this.quiet.clear();
+    this.kept = [];
+    this.asked.clear();
     this.phase = path === null ? 'idle' : 'loading';
     this.picked = place.picked;
     this.others = place.others;
@@ -158,6 +194,7 @@ export class Store implements IDisposable {
     this.branch = branch;
     this.detail = null;
     this.step = null;
+    this.form = null;
     this.look = { ...this.look, collapsed: WHOLE.collapsed };
     this.history = emptyHistory();
     this.whole = false;
@@ -167,6 +204,7 @@ export class Store implements IDisposable {
   chooseStep(step: number | null): void {
     if (step !== this.step) {
       this.step = step;
+      this.form = this.form === 'fork' ? null : this.form;
       this.emit();
     }
   }
@@ -273,19 +311,15 @@ export class Store implements IDisposable {
     }
   }
 
-  /** What the runs wait for. One that waited for nothing is not asked about again before something happens in it. */
   private async askWaits(api: Api, runs: readonly IRunItem[]): Promise<void> {
-    const open = runs.filter(run => mayWait(run) && this.quiet.get(run.run) !== run.head);
-    const waits = open.length > 0 ? (await api.waiting()).waits : [];
+    const answer = await this.asked.ask(api, runs);
     if (api !== this.api) {
       this.again = true;
       return;
     }
-    this.waits = waits;
-    if (waits.length < MOST_WAITS) {
-      const waiting = new Set(waits.map(wait => wait.run));
-      open.filter(run => !waiting.has(run.run)).forEach(run => this.quiet.set(run.run, run.head));
-    }
+    this.waits = answer.waits;
+    this.kept = answer.kept;
+    this.asked.note(answer);
   }
 
   private fail(reason: unknown): void {
@@ -323,8 +357,7 @@ export class Store implements IDisposable {
 
   private readonly hints: IDisposable;
   private readonly _changed = new Signal<this, void>(this);
-  /** Runs that waited for nothing, and how far they had come then. */
-  private readonly quiet = new Map<string, number>();
+  private readonly asked = new WaitsAsked();
   private picked = false;
   private readonly places = new Places();
   private asking: Promise<void> | null = null;

@@ -18,7 +18,10 @@ export const CommandIDs = {
   history: 'jupyter-durable:show-history',
   reveal: 'jupyter-durable:reveal',
   copy: 'jupyter-durable:copy-step',
-  waiting: 'jupyter-durable:show-waiting'
+  waiting: 'jupyter-durable:show-waiting',
+  fork: 'jupyter-durable:fork',
+  switch: 'jupyter-durable:switch-branch',
+  signal: 'jupyter-durable:send-signal'
 } as const;
 
 /** The views that open beside the notebook. */

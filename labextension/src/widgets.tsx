@@ -11,7 +11,7 @@ import type { IWords } from './format';
 import type { Store } from './store';
 import type { ViewName } from './tokens';
 
-interface IOptions {
+export interface IOptions {
   store: Store;
   actions: IActions;
   words: IWords;

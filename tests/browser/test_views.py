@@ -43,10 +43,11 @@ def test_a_failed_step_shows_its_error_and_the_cell_is_offered_again(jupyter: Ju
     details.get_by_text("no luck here").first.wait_for()
     details.get_by_text("Traceback").first.click()
     assert 'raise ValueError(f"no {reason} here")' in details.get_by_role("region", name="Traceback").inner_text()
-    assert lab.panel.get_by_role("button", name="Resume").is_visible()
+    lab.panel.get_by_role("button", name="Resume").wait_for()
 
     lab.panel.get_by_role("searchbox").fill("luck")
     lab.panel.get_by_text("1 step matches").wait_for()
+    lab.panel.get_by_role("treeitem", name="Cell [2]").wait_for()
     assert [line.split(",")[0] for line in lab.lines()] == ["Cell [2]", "fail"]
 
 
@@ -122,6 +123,7 @@ def test_the_tree_is_used_by_keyboard_alone(jupyter: Jupyter, page: Any):
     lab.panel.locator(".jp-Durable-summary", has_text="completed").wait_for()
 
     lab.panel.get_by_role("treeitem", name="note").wait_for()
+    lab.panel.get_by_role("treeitem", name="Cell [2]").wait_for()
 
     def focused() -> str:
         return page.evaluate("document.activeElement.getAttribute('aria-label') ?? document.activeElement.tagName")

@@ -11,7 +11,8 @@ import msgspec
 from jupyter_durable import answering, client
 from jupyter_durable.event_data import ExecutionHeader
 from jupyter_durable.events import StepCompleted, StepStarted, WaitStarted
-from jupyter_durable.history import Entry, History
+from jupyter_durable.entries import Entry
+from jupyter_durable.history import History
 from jupyter_durable.keys import Key, inner_scope, inside, is_of_map, make_key
 from jupyter_durable.log.base import EventLog
 from tests.programs.lives import Lived

@@ -109,6 +109,40 @@ def test_a_signal_that_is_sent_twice_counts_once(ask: Any, log: Path) -> None:
     assert "counts once" in ask("signal", body=body).as_(shapes.Done).message
 
 
+def test_a_signal_that_is_sent_early_is_kept_and_listed_until_the_run_has_used_it(ask: Any, log: Path) -> None:
+    parked(log)
+    wait = only_wait(ask)
+    body = {"run": wait.run, "name": "payment", "json": '{"sum": 9007199254740993}', "id": "hook-1"}
+    assert ask("signal", body={**body, "json": "{sum: 3}"}).status == 400
+    sent = ask("signal", body=body).as_(shapes.Done)
+
+    (kept,) = ask("waiting").as_(shapes.Waits).kept
+    assert (kept.run_name, kept.branch_name, kept.signal, kept.id) == ("mails", "main", "payment", "hook-1")
+    assert (kept.by, kept.via) == (sent.by, "panel")
+
+    ask("answer", body={"run": wait.run, "request": wait.request, "value": "yes"}).as_(shapes.Done)
+    assert program(log) == ("yes", {"sum": 9007199254740993})
+    assert ask("waiting").as_(shapes.Waits).kept == []
+
+
+def test_a_signal_for_a_branch_stays_with_it_and_one_without_is_for_the_newest(ask: Any, log: Path) -> None:
+    parked(log)
+    wait = only_wait(ask)
+    forked = ask("fork", body={"run": wait.run, "step": wait.number}).as_(shapes.Done)
+    old = ask("signal", body={"run": wait.run, "name": "payment", "value": 1, "branch": "main"}).as_(shapes.Done)
+    new = ask("signal", body={"run": wait.run, "name": "payment", "value": {"sum": 2}}).as_(shapes.Done)
+    lost = ask("signal", body={"run": wait.run, "name": "payment", "branch": "mian"})
+
+    kept = ask("waiting").as_(shapes.Waits).kept
+    assert [each.branch_name for each in kept] == ["main", "main-2"]
+    assert (old.branch_name, new.branch, lost.status) == ("main", forked.branch, 404)
+
+    parked(log)
+    ask("answer", body={"run": wait.run, "request": only_wait(ask).request, "value": "no"}).as_(shapes.Done)
+    assert program(log) == ("no", {"sum": 2})
+    assert [each.branch_name for each in ask("waiting").as_(shapes.Waits).kept] == ["main"]
+
+
 def test_a_parked_run_says_that_it_waits_for_an_answer_and_its_step_is_not_in_doubt(ask: Any, log: Path) -> None:
     parked(log)
 

@@ -9,6 +9,8 @@ import pytest
 from jupyter_durable import client, durable, step
 from jupyter_durable.log.local import LocalLog
 from jupyter_durable.server import shapes
+from tests.server.conftest import RUN
+from tests.server.events import completed, ended, started
 
 CALLS: list[str] = []
 
@@ -100,3 +102,53 @@ def test_a_branch_that_is_running_is_not_forked(ask: Any, log: Any, run: str) ->
 
     assert answer.status == 409
     assert "is being executed right now" in answer.problem.message
+
+
+def test_which_branch_is_taken_up_next_is_listed_until_the_cell_has_completed_on_it(
+    ask: Any, log: Any, run: str
+) -> None:
+    def taken_up() -> str:
+        return str(ask(f"runs/{run}").as_(shapes.RunDetail).run.next)
+
+    assert taken_up() == ""
+    forked = ask("fork", body={"run": run, "step": 3}).as_(shapes.Done)
+    assert taken_up() == forked.branch
+    main = ask("switch", body={"run": run, "branch": "main"}).as_(shapes.Done)
+    assert taken_up() == main.branch
+    switched = [each.switched for each in ask(f"runs/{run}").as_(shapes.RunDetail).branches]
+    assert switched == [main.by, ""]
+    execute(log)
+    assert taken_up() == ""
+
+
+@pytest.fixture
+def letter(begin: Any) -> Any:
+    """A run of a cell that reads two variables, a function and a module."""
+    inputs = {"tone": "a1", "size": "b2", "draft": "code:c3", "json": "module:json"}
+    writer = begin(inputs=inputs)
+    writer.append(started("send"))
+    writer.append(completed(1))
+    writer.append(ended())
+    writer.close()
+    return writer
+
+
+def test_a_fork_sets_what_the_cell_reads_by_text_as_json_or_as_python_writes_it(ask: Any, letter: Any) -> None:
+    (main,) = ask(f"runs/{RUN}").as_(shapes.RunDetail).branches
+    texts = {"tone": "'warm'", "size": "9007199254740993"}
+    ask("fork", body={"run": RUN, "step": 1, "texts": texts}).as_(shapes.Done)
+
+    assert main.reads == ["tone", "size"]
+    forked = ask(f"runs/{RUN}").as_(shapes.RunDetail).branches[1]
+    assert forked.set == {"tone": '"warm"', "size": "9007199254740993"}
+
+
+@pytest.mark.parametrize(("name", "text", "said"), [("tone", "warm", "quotes around it"), ("mood", "1", "`mood`")])
+def test_a_text_that_is_no_value_is_refused_and_not_repeated(
+    ask: Any, letter: Any, name: str, text: str, said: str
+) -> None:
+    answer = ask("fork", body={"run": RUN, "step": 1, "texts": {name: text}})
+
+    assert answer.status == 400
+    assert said in answer.problem.message
+    assert "warm" not in answer.problem.message

@@ -8,8 +8,8 @@ import msgspec
 import pytest
 
 from jupyter_durable import durable
-from jupyter_durable.event_data import Beat, Origin, Progress, Saved, Usage
-from jupyter_durable.events import Progressed, Replayed, StepBeat, StepBilled, StepInterrupted
+from jupyter_durable.event_data import Beat, Notice, Origin, Progress, Saved, Usage
+from jupyter_durable.events import Noticed, Progressed, Replayed, StepBeat, StepBilled, StepInterrupted
 from jupyter_durable.server import index as indexing
 from jupyter_durable.server import shapes
 from jupyter_durable.server.logs import LogView
@@ -392,6 +392,41 @@ def test_a_row_says_how_far_its_body_is_and_when_it_was_heard_of(begin, poll):
     writer.append(completed(step))
     (row,) = poll().rows
     assert (row.progress, row.status) == (None, "completed")
+
+
+def test_a_page_says_how_far_the_cell_itself_is_until_it_has_completed(begin, poll):
+    writer = begin()
+    writer.append(started("load"))
+    writer.append(Progressed(at=8.0, step=1, data=Progress(done=3.0)))
+    assert poll().progress is None
+    writer.append(Progressed(at=9.0, data=Progress(done=1.0, total=4.0, text="tables")))
+
+    found = poll()
+    assert (found.progress, found.rows) == (shapes.ProgressItem(done=1.0, total=4.0, text="tables"), [])
+    writer.close()
+    assert poll().progress == shapes.ProgressItem(done=1.0, total=4.0, text="tables")
+    again = begin(writer)
+    assert poll().progress is None
+    again.append(Progressed(at=11.0, data=Progress(done=4.0)))
+    again.append(ended())
+    again.close()
+    assert poll().progress is None
+
+
+def test_a_row_says_that_its_body_is_not_heard_of_until_it_is(begin, poll):
+    writer = begin()
+    step = writer.append(started("load"))
+    message = "step `load` (step 1) has not been heard of for 30 s"
+    writer.append(Noticed(at=8.0, step=step, data=Notice(kind="note", message="something else")))
+    assert poll().rows[0].missed == ""
+    writer.append(Noticed(at=9.0, step=step, data=Notice(kind="note", message=message, names=("heartbeat",))))
+    assert poll().rows[0].missed == message
+
+    writer.append(StepBeat(at=9.5, step=step, data=Beat()))
+    assert poll().rows[0].missed == ""
+    writer.append(Noticed(at=9.9, step=step, data=Notice(kind="note", message=message, names=("heartbeat",))))
+    writer.append(completed(step))
+    assert poll().rows[0].missed == ""
 
 
 def test_a_thousand_signs_of_life_leave_one_row_and_no_attempts(begin, poll, ask):

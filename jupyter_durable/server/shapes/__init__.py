@@ -67,7 +67,7 @@ from jupyter_durable.server.shapes.runs import (
     WaitingStep,
 )
 from jupyter_durable.server.shapes.steps import Page, ProgressItem, StepRow
-from jupyter_durable.server.shapes.waiting import AnswerQuestion, SignalQuestion, WaitItem, Waits
+from jupyter_durable.server.shapes.waiting import AnswerQuestion, KeptItem, SignalQuestion, WaitItem, Waits
 
 ANSWERS: tuple[type[Shape], ...] = (
     About, Runs, RunDetail, Page, StepDetail, Bill, Diff, SqlAnswer, Waits, Done, Problem,
@@ -106,6 +106,7 @@ __all__ = [
     "ForkItem",
     "ForkQuestion",
     "Hint",
+    "KeptItem",
     "Message",
     "ModelCall",
     "NotStored",

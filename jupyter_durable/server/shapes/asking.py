@@ -141,6 +141,8 @@ class ForkQuestion(Shape, frozen=True, kw_only=True):
     """Name or id of the branch that it is a step of; empty: the newest."""
     set: dict[str, Any] = msgspec.field(default_factory=dict)
     """Notebook variables that the cell reads -> the values (JSON) that they have on the new branch."""
+    texts: dict[str, str] = msgspec.field(default_factory=dict)
+    """The same with the values as text, JSON or a Python literal, from where numbers of many digits do not survive."""
 
 
 class SwitchQuestion(Shape, frozen=True, kw_only=True):

@@ -79,6 +79,9 @@ class RunItem(Shape, frozen=True, kw_only=True):
     branch: str
     """Id of the branch that ran last."""
     branch_name: str
+    next: str
+    """Id of the branch that the cell takes up when it runs next, since a person has forked or chosen it; empty: nobody
+    has, and it is the branch of the code and inputs that the cell has then."""
     branches: int
     executions: int
     replayed: int | None
@@ -161,6 +164,10 @@ class BranchItem(Shape, frozen=True, kw_only=True):
     """Where it was forked; ``null`` if it was not."""
     set: dict[str, str]
     """Notebook variables that have another value on this branch -> that value as text."""
+    reads: list[str]
+    """Notebook variables that the cell reads, and that a fork of this branch can set."""
+    switched: str
+    """Who has chosen it last, of several branches, to be taken up next; empty: nobody."""
     sample: SampleItem | None
     source: str
     """The cell as it was, secrets redacted."""

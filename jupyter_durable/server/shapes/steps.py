@@ -75,6 +75,8 @@ class StepRow(Shape, frozen=True, kw_only=True):
     """How far its body said that it is; ``null`` once it has ended well."""
     beat: float | None
     """When its body was heard of last, by a heartbeat; ``null``: not in its newest attempt."""
+    missed: str
+    """A sentence while its body is not heard of, though its step was to have heartbeats; empty: all is well."""
 
 
 class Page(Shape, frozen=True, kw_only=True):
@@ -102,6 +104,8 @@ class Page(Shape, frozen=True, kw_only=True):
     newest: str
     """The newest execution that ran the cell."""
     newest_status: RunStatus
+    progress: ProgressItem | None
+    """How far the newest execution said that it is, in the cell's own code; ``null`` once it has completed."""
     totals: Totals
     notices: list[NoticeItem]
     """What was noticed about the branch as a whole."""

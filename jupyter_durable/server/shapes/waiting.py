@@ -42,12 +42,32 @@ class WaitItem(Shape, frozen=True, kw_only=True):
     """The answer that the run has not taken yet."""
 
 
+class KeptItem(Shape, frozen=True, kw_only=True):
+    """A signal that was sent before anybody waited for it. It is used by the first wait for its name."""
+
+    run: str
+    """Id of the run."""
+    run_name: str
+    branch: str
+    """Id of the branch that it is for."""
+    branch_name: str
+    signal: str
+    """Its name."""
+    id: str
+    """As its sender gave it."""
+    by: str
+    via: str
+    at: float
+    """When it was sent."""
+
+
 class Waits(Shape, frozen=True, kw_only=True):
-    """GET waiting: what the runs of a log wait for."""
+    """GET waiting: what the runs of a log wait for, and what was sent to them and is not used yet."""
 
     format: int = FORMAT
     log: str
     waits: list[WaitItem]
+    kept: list[KeptItem]
 
 
 class AnswerQuestion(Shape, frozen=True, kw_only=True):
@@ -69,5 +89,9 @@ class SignalQuestion(Shape, frozen=True, kw_only=True):
     name: str
     """Of the signal."""
     value: Any = None
+    json: str | None = None
+    """The value as JSON text, from where numbers of many digits do not survive; goes before `value`."""
     id: str = ""
     """Made by the sender: sent twice, it counts once."""
+    branch: str = ""
+    """Name or id of the branch that it is for; empty: the newest."""

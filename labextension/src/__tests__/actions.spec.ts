@@ -20,6 +20,7 @@ function run(changed: Partial<IRunItem>): IRunItem {
     status: 'running',
     branch: 'r1.1',
     branch_name: 'main',
+    next: '',
     branches: 1,
     executions: 1,
     replayed: 0,

@@ -1,5 +1,5 @@
 /** Rows and pages to test with. */
-import type { IPage, IStepRow, IWaitItem } from '../shapes';
+import type { IBranchItem, IKeptItem, IPage, IRunItem, IStepRow, IWaitItem } from '../shapes';
 
 export function row(number: number, other: Partial<IStepRow> = {}): IStepRow {
   return {
@@ -26,6 +26,7 @@ export function row(number: number, other: Partial<IStepRow> = {}): IStepRow {
     notices: 0,
     progress: null,
     beat: null,
+    missed: '',
     ...other
   };
 }
@@ -46,6 +47,7 @@ export function page(rows: IStepRow[], other: Partial<IPage> = {}): IPage {
     running: '',
     newest: 'x9',
     newest_status: 'completed',
+    progress: null,
     totals: {
       steps: rows.length,
       by_status: {},
@@ -75,6 +77,7 @@ export function waitItem(other: Partial<IWaitItem> = {}): IWaitItem {
     request: 'q1',
     kind: 'approval',
     signal: '',
+    child: '',
     question: 'Send it?',
     choices: [],
     schema: { type: 'boolean' },
@@ -84,6 +87,65 @@ export function waitItem(other: Partial<IWaitItem> = {}): IWaitItem {
     cell: 'c',
     notebook: '/n.ipynb',
     answered: null,
+    ...other
+  };
+}
+
+export function keptItem(other: Partial<IKeptItem> = {}): IKeptItem {
+  return {
+    run: 'r',
+    run_name: 'mails',
+    branch: 'r.1',
+    branch_name: 'main',
+    signal: 'payment',
+    id: 's1',
+    by: 'ana',
+    via: 'panel',
+    at: 1,
+    ...other
+  };
+}
+
+export function runItem(other: Partial<IRunItem> = {}): IRunItem {
+  return {
+    run: 'r',
+    name: 'mails',
+    status: 'completed',
+    branch: 'r.1',
+    branch_name: 'main',
+    next: '',
+    branches: 1,
+    executions: 1,
+    replayed: null,
+    live: null,
+    started: 1,
+    ended: null,
+    head: 1,
+    notebook: '/n.ipynb',
+    here: true,
+    cell: 'c',
+    error: null,
+    waits: null,
+    ...other
+  };
+}
+
+export function branchItem(other: Partial<IBranchItem> = {}): IBranchItem {
+  return {
+    branch: 'r.1',
+    name: 'main',
+    status: 'completed',
+    executions: 1,
+    started: 1,
+    ended: 2,
+    head: 1,
+    origin: null,
+    fork: null,
+    set: {},
+    reads: [],
+    switched: '',
+    sample: null,
+    source: '',
     ...other
   };
 }

@@ -16,6 +16,7 @@ const RUN = {
   status: 'running',
   branch: 'r.1',
   branch_name: 'main',
+  next: '',
   branches: 1,
   executions: 1,
   replayed: null,
@@ -73,7 +74,7 @@ class Kernel {
   answer(path: string[]): unknown {
     const run = { ...RUN, status: this.status, head: this.head };
     if (path[0] === 'waiting') {
-      return { format: 1, log: '/log', waits: this.waits };
+      return { format: 1, log: '/log', waits: this.waits, kept: [] };
     }
     if (path[0] === 'answer') {
       return { format: 1, message: 'Answered. Run the cell again to go on.' };
@@ -149,7 +150,8 @@ it('shows the run and its steps at the height that is asked for, and no button t
     'Timeline',
     'Compare',
     'Spend',
-    'SQL'
+    'SQL',
+    'Send a signal …'
   ]);
   act(end);
 });
@@ -167,6 +169,36 @@ it('follows the height and shows new steps when the kernel hints at them', async
   });
   await later(200);
   expect(text()).toContain('write down');
+  act(end);
+});
+
+it('shows how far a running step is while the kernel cannot be asked', async () => {
+  const end = await drawn();
+  kernel.silent = true;
+  const progress = { done: 3, total: 10, text: 'pages' };
+  const fresh = page([row(1, { label: 'look up', status: 'running', progress, missed: 'Not heard of.' })], {
+    next: 2,
+    running: 'x1',
+    newest: 'x1',
+    progress: { done: 1, total: null, text: 'rounds' }
+  });
+  const path = ['runs', 'r', 'branches', 'r.1', 'steps'];
+  const run = kernel.answer(['runs', 'r']);
+  kernel.fire('msg:custom', {
+    durable: 'hint',
+    hint: { log: '/log', run: 'r', branch: 'r.1', seq: 9, status: 'running' },
+    fresh: [
+      { path: ['runs'], parameters: {}, answer: JSON.stringify(kernel.answer(['runs'])) },
+      { path: ['runs', 'r'], parameters: {}, answer: JSON.stringify(run) },
+      { path, parameters: { after: 1 }, answer: JSON.stringify(fresh) }
+    ]
+  });
+  await later(200);
+  const bars = [...el.querySelectorAll('[role=progressbar]')];
+  expect(bars.map(each => each.getAttribute('aria-valuetext'))).toEqual(['1 rounds', '3/10 pages']);
+  expect(bars.map(each => each.getAttribute('aria-valuenow'))).toEqual([null, '30']);
+  const line = el.querySelector('[role=treeitem][aria-label^="look up"]');
+  expect(line?.getAttribute('aria-label')).toBe('look up, running, 3/10 pages, not heard of, 1.0 s');
   act(end);
 });
 

@@ -8,7 +8,10 @@ import { Button, Face, State, useAnswer, useWords } from './words';
 export function CompareView({ store }: { store: Store }): JSX.Element {
   const words = useWords();
   const branches = store.detail?.branches ?? [];
-  const newest = branches.find(each => each.branch === store.item?.branch) ?? branches[branches.length - 1];
+  const shown = store.branchItem;
+  const ran = branches.find(each => each.branch === store.item?.branch);
+  // One that was made from another is compared with that one.
+  const newest = (shown?.origin ? shown : ran) ?? branches[branches.length - 1];
   const [a, setA] = React.useState('');
   const [b, setB] = React.useState('');
   const [changed, setChanged] = React.useState(false);
@@ -32,7 +35,9 @@ export function CompareView({ store }: { store: Store }): JSX.Element {
     return (
       <Face title={words.__('There is one branch only')}>
         <p>
-          {words.__('An edit of the cell, or a run with --fresh, makes a second one to compare it with.')}
+          {words.__(
+            'A fork, an edit of the cell, or a run with --fresh makes a second one to compare it with.'
+          )}
         </p>
       </Face>
     );

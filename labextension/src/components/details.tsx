@@ -1,11 +1,13 @@
 /** Everything about one step. */
 import * as React from 'react';
-import { type IActions } from '../actions';
+import { type IActions, STEP_DEEDS } from '../actions';
 import { duration, moment, sourceText, stepState, usageText } from '../format';
 import { sourceOf, statusOf } from '../model';
 import type { IAttemptView, IStepDetail } from '../shapes';
 import type { Store } from '../store';
 import { Conversation } from './conversation';
+import { Fork } from './fork';
+import { Life } from './progress';
 import { Waited } from './waited';
 import { kindWord } from './steps';
 import { Decide, Settle } from './settle';
@@ -55,16 +57,21 @@ export function Details({ store, actions, number }: IDetailsProps): JSX.Element 
         <span>{moment(row.started)}</span>
       </div>
       {status !== 'waiting' && <p>{sourceText(row, source, words)}</p>}
+      <Life row={row} status={status} />
       {row.why && source !== 'live' && <p>{words.__('When it was recorded: %1', row.why)}</p>}
       <div className="jp-Durable-buttons">
-        {actions.reveal && (
-          <Button onClick={() => actions.reveal?.(row.cell, row.line)}>{words.__('Show cell')}</Button>
-        )}
-        {actions.runFrom && (
-          <Button onClick={() => actions.runFrom?.(run, number)}>{words.__('Run from here')}</Button>
-        )}
-        {actions.copyStep && <Button onClick={actions.copyStep}>{words.__('Copy as code')}</Button>}
+        {STEP_DEEDS.map(deed => {
+          const act = deed.of(actions, store, row);
+          return (
+            act && (
+              <Button key={deed.id} onClick={act} expanded={deed.form && store.form === deed.form}>
+                {deed.label(words)}
+              </Button>
+            )
+          );
+        })}
       </div>
+      {store.form === 'fork' && <Fork key={`fork ${run}/${shown}/${number}`} store={store} row={row} />}
       {problem && <div className="jp-Durable-error">{problem}</div>}
       <Settle
         key={`settle ${run}/${shown}/${number}`}

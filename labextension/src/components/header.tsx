@@ -1,12 +1,16 @@
 /** Top of the panel: which run and branch, how it stands, what it cost, what can be done. */
 import * as React from 'react';
-import { type IActions } from '../actions';
+import { type IActions, RUN_DEEDS } from '../actions';
+import { branchSentences, branchText, isUntouched } from '../branches';
 import { count, itemState, money, moment, runState, spentText } from '../format';
 import { sums } from '../model';
 import type { IRunItem } from '../shapes';
 import type { Store } from '../store';
 import { VIEWS } from '../tokens';
+import { Branch, leadsOn } from './branch';
+import { Progress } from './progress';
 import { Decide } from './settle';
+import { SendSignal } from './signal';
 import { goTo } from './waiting';
 import { Button, State, useWords } from './words';
 
@@ -18,6 +22,7 @@ interface IHeadProps {
 export function Pickers({ store }: { store: Store }): JSX.Element {
   const words = useWords();
   const branches = store.detail?.branches ?? [];
+  const shown = store.branchItem;
   return (
     <div className="jp-Durable-pickers">
       <select
@@ -34,12 +39,15 @@ export function Pickers({ store }: { store: Store }): JSX.Element {
       {branches.length > 1 && (
         <select
           aria-label={words.__('Branch')}
+          title={
+            shown ? [branchText(shown, store.item, words), ...branchSentences(shown, words)].join('\n') : ''
+          }
           value={store.shown}
           onChange={event => store.choose(store.run, event.target.value)}
         >
           {branches.map(branch => (
             <option key={branch.branch} value={branch.branch}>
-              {[branch.name, runState(branch.status, words).word].join(' · ')}
+              {branchText(branch, store.item, words)}
             </option>
           ))}
         </select>
@@ -57,7 +65,9 @@ export function Head({ store, actions }: IHeadProps): JSX.Element {
   const branch = store.detail?.branches.find(each => each.branch === store.shown);
   const status = branch?.status ?? item?.status;
   // Without buttons it is only said, of whatever notebook.
-  const again = store.listed.filter(run => (run.here || !actions.resume) && store.canGoOn(run));
+  const again = store.listed.filter(
+    run => (run.here || !actions.resume) && store.canGoOn(run) && !(run === item && leadsOn(store))
+  );
   const newest = item !== null && store.shown === item.branch;
   const state = newest ? itemState(item, words) : status && runState(status, words);
   const counts = [
@@ -74,11 +84,12 @@ export function Head({ store, actions }: IHeadProps): JSX.Element {
         {counts.length > 0 && <span>{counts.join(', ')}</span>}
         {totals && <Spent store={store} />}
       </div>
+      {page?.progress && <Progress progress={page.progress} label={words.__('Progress of the cell')} />}
       <div className="jp-Durable-buttons">
         {again.length > 0 && actions.resume && (
           <Button
             accept
-            onClick={() => actions.resume?.(item?.here && store.canGoOn(item) ? item.run : undefined)}
+            onClick={() => actions.resume?.(item && again.includes(item) ? item.run : undefined)}
           >
             {words.__('Resume')}
           </Button>
@@ -88,7 +99,20 @@ export function Head({ store, actions }: IHeadProps): JSX.Element {
             {viewWord(view, words)}
           </Button>
         ))}
+        {item &&
+          RUN_DEEDS.map(deed => {
+            const act = deed.of(actions, store);
+            return (
+              act && (
+                <Button key={deed.id} onClick={act} expanded={deed.form && store.form === deed.form}>
+                  {deed.label(words)}
+                </Button>
+              )
+            );
+          })}
       </div>
+      <Branch key={`branch ${store.run} ${store.shown}`} store={store} actions={actions} />
+      {item && store.form === 'signal' && <SendSignal key={`signal ${item.run}`} store={store} />}
       {item?.waits?.kind === 'settle' && <Asked store={store} actions={actions} run={item} />}
       {item && <Decide key={item.run} store={store} actions={actions} run={item} />}
       {item?.error && newest && (item.status === 'failed' || item.waits?.kind === 'read') && (
@@ -203,9 +227,13 @@ function Banners({ store }: { store: Store }): JSX.Element {
             : words.__('The server does not answer; what is shown may be old. %1', store.problem)}
         </div>
       )}
-      {store.item && store.item.ended !== null && store.item.status !== 'completed' && (
-        <div className="jp-Durable-note">{words.__('Last execution ended %1', moment(store.item.ended))}</div>
-      )}
+      {store.item?.ended &&
+        !(store.branchItem && isUntouched(store.branchItem)) &&
+        store.item.status !== 'completed' && (
+          <div className="jp-Durable-note">
+            {words.__('Last execution ended %1', moment(store.item.ended))}
+          </div>
+        )}
     </>
   );
 }

@@ -1,72 +1,14 @@
 /** What only a person can say: what happened to a step, and what becomes of steps after an edit. */
 import * as React from 'react';
 import type { IActions } from '../actions';
+import { jsonProblem } from '../jsonText';
 import type { IRunItem, IStepRow, StepStatus } from '../shapes';
 import type { Store } from '../store';
+import { Said, useSaid } from './said';
 import { Button, useWords } from './words';
 
-/** Sends an answer to the log, once at a time; what the log says to it, and whether it refused. */
-function useSaid(
-  store: Store,
-  status: string
-): {
-  said: string;
-  refused: boolean;
-  busy: boolean;
-  send: (answer: () => Promise<{ message: string }> | undefined) => void;
-} {
-  const [state, set] = React.useState({ said: '', refused: false, busy: false });
-  // What was said is acted on by the next execution; after that it is old.
-  const over = status === 'running' || status === 'completed';
-  React.useEffect(() => {
-    if (over) {
-      set({ said: '', refused: false, busy: false });
-    }
-  }, [over]);
-  const send = (answer: () => Promise<{ message: string }> | undefined): void => {
-    const asked = answer();
-    if (!asked) {
-      return;
-    }
-    set({ said: '', refused: false, busy: true });
-    asked.then(
-      done => {
-        set({ said: done.message, refused: false, busy: false });
-        void store.refresh();
-      },
-      reason =>
-        set({ said: reason instanceof Error ? reason.message : String(reason), refused: true, busy: false })
-    );
-  };
-  return { ...state, send };
-}
-
-function Said({
-  said,
-  refused,
-  onResume
-}: {
-  said: string;
-  refused: boolean;
-  /** Goes on; absent where nothing can be run from here. */
-  onResume?: () => void;
-}): JSX.Element | null {
-  const words = useWords();
-  return said ? (
-    <>
-      <p role={refused ? 'alert' : 'status'} className={refused ? 'jp-Durable-error' : ''}>
-        {said}
-      </p>
-      {!refused && onResume && (
-        <div className="jp-Durable-buttons">
-          <Button accept onClick={onResume}>
-            {words.__('Resume')}
-          </Button>
-        </div>
-      )}
-    </>
-  ) : null;
-}
+/** What was said is acted on by the next execution; after that it is old. */
+const isActedOn = (status: string): boolean => status === 'running' || status === 'completed';
 
 interface ISettleProps {
   store: Store;
@@ -80,7 +22,7 @@ interface ISettleProps {
 /** The end of a step is not known, or its value was not stored: a person says what happened. */
 export function Settle({ store, actions, row, status, salvage }: ISettleProps): JSX.Element | null {
   const words = useWords();
-  const { said, refused, busy, send } = useSaid(store, store.item?.status ?? '');
+  const { said, refused, busy, send } = useSaid(isActedOn(store.item?.status ?? ''));
   const [form, setForm] = React.useState(false);
   const open = status === 'in_doubt' || status === 'not_stored';
   const waits = store.item?.waits;
@@ -89,8 +31,10 @@ export function Settle({ store, actions, row, status, salvage }: ISettleProps): 
     waits.branch === store.shown &&
     waits.steps.some(step => step.number === row.number);
   const settle = (choice: 'rerun' | 'fail' | 'salvage' | 'value', json: string | null = null): void => {
-    send(() =>
-      store.api?.settle({ run: store.run, step: row.number, choice, value: null, json, branch: store.shown })
+    const { run, shown: branch } = store;
+    send(
+      () => store.api?.settle({ run, step: row.number, choice, value: null, json, branch }),
+      () => void store.refresh()
     );
   };
   if (!open && !said) {
@@ -168,18 +112,12 @@ function ValueForm({
       onSend(JSON.stringify(text));
       return;
     }
-    try {
-      JSON.parse(text);
-      onSend(text);
-      setProblem('');
-    } catch (reason) {
-      const why = reason instanceof Error ? reason.message : String(reason);
-      setProblem(
-        text.trim()
-          ? words.__('This is no JSON: %1. A text has quotes around it, or choose Text.', why)
-          : words.__('Write the value, such as 42, "paid" or {"id": 7}; null stands for None.')
-      );
+    const found = jsonProblem(text, words);
+    setProblem(found);
+    if (found) {
       field.current?.focus();
+    } else {
+      onSend(text);
     }
   };
   return (
@@ -245,10 +183,13 @@ interface IDecideProps {
 /** After an edit: what becomes of steps that had finished before it. */
 export function Decide({ store, actions, run, step = '' }: IDecideProps): JSX.Element | null {
   const words = useWords();
-  const { said, refused, busy, send } = useSaid(store, run.status);
+  const { said, refused, busy, send } = useSaid(isActedOn(run.status));
   const waits = run.waits?.kind === 'decide' ? run.waits : null;
   const decide = (reuse: 'all' | 'pure' | 'none', name = step): void => {
-    send(() => store.api?.decide({ run: run.run, reuse, steps: name ? [name] : [] }));
+    send(
+      () => store.api?.decide({ run: run.run, reuse, steps: name ? [name] : [] }),
+      () => void store.refresh()
+    );
   };
   if (!waits && !said) {
     return null;

@@ -11,10 +11,13 @@ import {
   statusOf
 } from '../model';
 import { duration, stepState, usageText } from '../format';
+import { isUntouched } from '../branches';
+import { progressText } from '../progress';
 import type { StepStatus } from '../shapes';
 import type { IActions } from '../actions';
 import type { Store } from '../store';
 import { Details } from './details';
+import { Progress } from './progress';
 import type { Only } from '../look';
 import { Tree } from './tree';
 import { Face, State, useWords } from './words';
@@ -97,7 +100,7 @@ export function Steps({ store, actions, cellName }: IStepsProps): JSX.Element {
         </select>
       </div>
       {lines.length === 0 ? (
-        <NoSteps whole={store.whole} filtered={isFiltered(filter)} />
+        <NoSteps store={store} filtered={isFiltered(filter)} />
       ) : (
         <Tree
           lines={lines}
@@ -118,6 +121,12 @@ export function Steps({ store, actions, cellName }: IStepsProps): JSX.Element {
             }
           }}
           onToggle={toggle}
+          onFork={line => {
+            if (line.row) {
+              store.chooseStep(line.row.number);
+              store.openForm('fork');
+            }
+          }}
           onFilter={() => search.current?.focus()}
           onLeave={actions.leave}
         />
@@ -132,10 +141,18 @@ export function Steps({ store, actions, cellName }: IStepsProps): JSX.Element {
   );
 }
 
-function NoSteps({ whole, filtered }: { whole: boolean; filtered: boolean }): JSX.Element {
+function NoSteps({ store, filtered }: { store: Store; filtered: boolean }): JSX.Element {
   const words = useWords();
-  if (!whole) {
+  if (!store.whole) {
     return <Face title={words.__('Loading steps …')} />;
+  }
+  const branch = store.branchItem;
+  if (branch && isUntouched(branch) && !filtered) {
+    return (
+      <Face title={words.__('Nothing was executed on this branch yet.')}>
+        <p>{words.__('What is kept of the branch before appears here when the cell runs.')}</p>
+      </Face>
+    );
   }
   return filtered ? (
     <Face title={words.__('No step matches the filter.')} />
@@ -169,10 +186,24 @@ function Line({ line, history, cellName }: ILineProps): JSX.Element {
       <span className="jp-Durable-label">{row.label}</span>{' '}
       {row.kind !== 'step' && <span className="jp-Durable-kind">{kindWord(row.kind, words)}</span>}{' '}
       <State state={stepState(statusOf(row, history), sourceOf(row, history), words)} />{' '}
+      {progressOf(line, history) && row.progress && (
+        <Progress progress={row.progress} label={words.__('Progress of %1', row.label)} small />
+      )}
+      {row.missed && (
+        <span className="jp-Durable-meta jp-Durable-missed" title={row.missed}>
+          {words.__('△ not heard of')}
+        </span>
+      )}{' '}
       <span className="jp-Durable-meta">{duration(row.seconds)}</span>{' '}
       <span className="jp-Durable-meta jp-mod-used">{usageText(row, words)}</span>
     </>
   );
+}
+
+/** How far a step is that has no end. */
+function progressOf({ row }: ILine, history: IHistory): string {
+  const open = row && ['running', 'in_doubt'].includes(statusOf(row, history));
+  return open && row.progress ? progressText(row.progress) : '';
 }
 
 export function kindWord(kind: string, words: ReturnType<typeof useWords>): string {
@@ -205,7 +236,9 @@ function lineName(
   }
   const state = stepState(statusOf(row, history), sourceOf(row, history), words);
   const kind = row.kind === 'step' ? '' : kindWord(row.kind, words);
-  return [row.label, kind, state.word, duration(row.seconds), usageText(row, words)]
+  const missed = row.missed ? words.__('not heard of') : '';
+  const progress = progressOf(line, history);
+  return [row.label, kind, state.word, progress, missed, duration(row.seconds), usageText(row, words)]
     .filter(Boolean)
     .join(', ');
 }

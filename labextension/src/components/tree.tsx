@@ -21,6 +21,8 @@ interface ITreeProps {
   /** Enter, or a second click: show more of it. */
   onOpen: (line: ILine) => void;
   onToggle: (line: ILine, expanded: boolean) => void;
+  /** Begin anew at it. */
+  onFork: (line: ILine) => void;
   onFilter: () => void;
   onLeave: () => void;
 }
@@ -131,6 +133,7 @@ export function Tree(props: ITreeProps): JSX.Element {
       ' ': () => line && props.onOpen(line),
       n: () => go(peer(lines, active, 1)),
       p: () => go(peer(lines, active, -1)),
+      f: () => line && props.onFork(line),
       '/': () => props.onFilter(),
       Escape: () => props.onLeave()
     };

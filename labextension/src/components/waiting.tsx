@@ -6,6 +6,7 @@ import type { IRunItem, IWaitItem } from '../shapes';
 import type { Store } from '../store';
 import { waitTitle } from '../waits';
 import { useAnswers, useNow, Wait } from './answering';
+import { Kept } from './signal';
 import { Button, useWords } from './words';
 
 const isHere = (store: Store, run: string): boolean =>
@@ -109,10 +110,14 @@ export function Waiting({ store, actions }: IWaitingProps): JSX.Element {
       <div className="jp-Durable-hidden" role="status">
         {answers.refused ? '' : answers.said}
       </div>
-      {(count > 0 || lost) && (
+      {(count > 0 || lost || store.kept.length > 0) && (
         <details className="jp-Durable-waiting" open>
           <summary>
-            <strong>{words._n('%1 waiting', '%1 waiting', count)}</strong>
+            <strong>
+              {count > 0 || lost
+                ? words._n('%1 waiting', '%1 waiting', count)
+                : words._n('%1 signal is kept', '%1 signals are kept', store.kept.length)}
+            </strong>
           </summary>
           {lost && (
             <div className="jp-Durable-error">
@@ -121,6 +126,7 @@ export function Waiting({ store, actions }: IWaitingProps): JSX.Element {
             </div>
           )}
           {count > 0 && parts}
+          <Kept kept={store.kept} />
         </details>
       )}
     </div>
