@@ -20,7 +20,7 @@ from jupyter_durable.history import History
 from jupyter_durable.log.base import EventLog
 from jupyter_durable.sentences import moment
 
-ENDED = ("completed", "failed", "continued", "undone")
+ENDED = ("completed", "failed", "continued")
 """How a branch may stand on which nothing waits any more."""
 
 
@@ -75,7 +75,8 @@ def waiting(log: EventLog, run: str = "") -> list[WaitView]:
     for name, branches in views_of(log, run or None).items():
         view = max(branches, key=lambda b: order[b.newest.header.execution])
         outcome = view.newest.outcome
-        if view.cancelled is not None or (outcome is not None and outcome.status in ENDED):
+        closed = view.cancelled is not None or view.undone is not None
+        if closed or (outcome is not None and outcome.status in ENDED):
             continue
         signals = log.signals(name)
         history = History(log.history(view.branch))

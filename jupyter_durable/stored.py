@@ -80,3 +80,5 @@ class Carried(Written, frozen=True, kw_only=True):
     tokens: int = 0
     steps: int = 0
     """Steps that they have executed."""
+    signals: tuple[str, ...] = ()
+    """Ids of the signals that were sent to them, and that nobody has used yet."""

@@ -44,10 +44,10 @@ def said(found: Cancellation) -> str:
     return f"cancelled by {found.by or 'somebody'} at {moment(found.sent)}{why}"
 
 
-def pending(log: EventLog, run: str, branch: str, used: Collection[str]) -> Signal | None:
-    """The oldest signal that cancels this branch as a whole and was not used yet."""
+def pending(log: EventLog, run: str, branches: Collection[str], used: Collection[str]) -> Signal | None:
+    """The oldest signal that cancels one of these branches as a whole and was not used yet."""
     for signal in log.signals(run):
-        if signal.name == CANCEL and not signal.request and signal.branch == branch and signal.id not in used:
+        if signal.name == CANCEL and not signal.request and signal.branch in branches and signal.id not in used:
             return signal
     return None
 
@@ -64,7 +64,7 @@ def refuse_cancelled(spec: RunSpec, log: EventLog, view: BranchView) -> set[str]
     used = view.used_cancellations
     found = view.cancelled
     if found is None and not view.completed:
-        signal = pending(log, view.first.run, view.branch, used) if log.posted(view.first.run) else None
+        signal = pending(log, view.first.run, (view.branch,), used) if log.posted(view.first.run) else None
         if signal is not None:  # it came when the execution before this one was at its end, or was dead already
             found = cancellation_of(signal)
             write_down(log, view, found)
@@ -119,7 +119,9 @@ class CancelWatch:
         if posted == self._posted or execution.ended or execution.sealed:
             return
         self._posted = posted
-        found = pending(execution.log, execution.header.run, execution.header.branch, self.used)
+        header = execution.header
+        # Whoever cancelled the branch that this one goes on from had not seen yet that it does.
+        found = pending(execution.log, header.run, (header.branch, header.continues), self.used)
         if found is not None:
             self.cancel(cancellation_of(found))
             return

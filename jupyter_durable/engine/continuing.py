@@ -13,6 +13,7 @@ from jupyter_durable.engine import payloads
 from jupyter_durable.engine.budget import executed
 from jupyter_durable.engine.context import Frame
 from jupyter_durable.engine.execution import Execution
+from jupyter_durable.engine.mail import Mail
 from jupyter_durable.errors import ContinuedAsNew, RunEnded, UnloadableValue, UsageError, ValueBoundaryError
 from jupyter_durable.event_data import Carried, Payload
 from jupyter_durable.history import History
@@ -127,4 +128,5 @@ def _carried(execution: Execution, state: Payload) -> Carried:
         tokens=sum((usage.input or 0) + (usage.output or 0) for usage in used)
         + (before.tokens if before is not None else 0),
         steps=executed(history.entries.values()) + (before.steps if before is not None else 0),
+        signals=(Mail(execution) if execution.room is None else execution.room.mail).unused(),
     )

@@ -68,8 +68,10 @@ def _begin_once(spec: RunSpec, log: EventLog) -> Execution:
     found = look(spec, log, _restore)
     choice, own, inputs = found.choice, found.own, found.inputs
     seen: set[str] = set()
+    taken = choice.take or choice.continues
+    if taken is not None:
+        seen = refuse_cancelled(spec, log, taken)
     if choice.take is not None:
-        seen = refuse_cancelled(spec, log, choice.take)
         refuse_stalled(spec, choice.take, own)
     header = _header(spec, found)
     if choice.take is not None:

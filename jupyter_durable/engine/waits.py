@@ -21,6 +21,7 @@ from jupyter_durable import clock
 from jupyter_durable.call import Call, Execute, Place
 from jupyter_durable.engine import payloads
 from jupyter_durable.engine.blame import mark_failure
+from jupyter_durable.engine.mail import Mail
 from jupyter_durable.engine.parking import all_wait
 from jupyter_durable.engine.stats import StepRow
 from jupyter_durable.entries import Entry
@@ -110,10 +111,7 @@ class Room:
     def __init__(self, execution: Execution) -> None:
         self.execution = execution
         self.waits: list[Wait] = []
-        self._taken: set[str] = execution.replay.own.used_signals()
-        """Ids of the signals that were used."""
-        self._posted = -1
-        self._signals: list[Signal] = []
+        self.mail = Mail(execution)
         self._idle_since: float | None = None
         self._ticking = False
 
@@ -170,45 +168,13 @@ class Room:
                 return
             now = clock.now()
             for wait in list(self.waits):
-                signal = None if wait.call.kind == "timer" else self._signal_for(wait)
+                signal = None if wait.call.kind == "timer" else self.mail.next_for(wait)
                 if signal is not None:
                     self._answered(wait, signal)
                 elif wait.info.until is not None and now >= wait.info.until:
                     self._completed(wait, None) if wait.call.kind == "timer" else self._lapsed(wait)
             if self.waits and not execution.sealed and self._may_park():
                 self._park()
-
-    def _signal_for(self, wait: Wait) -> Signal | None:
-        """The oldest signal for a wait that was not used yet and fits."""
-        execution = self.execution
-        posted = execution.log.posted(execution.header.run)
-        if posted != self._posted:
-            self._posted = posted
-            self._signals = execution.log.signals(execution.header.run)
-        branch = execution.header.branch
-        first = branch == execution.header.root
-        for signal in self._signals:
-            meant = signal.branch == branch or (not signal.branch and first)
-            wanted = signal.request == wait.info.request if signal.request else signal.name == wait.call.name
-            if wait.call.kind == "approval" and not signal.request:
-                wanted = False
-            if signal.child and signal.child != execution.children.path_of(wait.call.place):
-                continue
-            if not meant or not wanted or signal.id in self._taken:
-                continue
-            if signal.sent and wait.info.until is not None and signal.sent > wait.info.until:
-                continue  # too late: it has lapsed, whoever looks first
-            self._taken.add(signal.id)
-            try:
-                wait.accept(signal.value)
-            except Exception as error:
-                execution.stats.notices.append(
-                    f"a signal for `{wait.call.name}` by {signal.by or 'somebody'} does not fit and was not used "
-                    f"({type(error).__name__})"
-                )
-                continue
-            return signal
-        return None
 
     def _answered(self, wait: Wait, signal: Signal) -> None:
         receipt = Receipt(signal=signal.id, by=signal.by, via=signal.via, sent=signal.sent)
