@@ -121,6 +121,10 @@ def _cannot_come_back(execution: Execution, entry: Entry, error: errors.Unloadab
 
 def _adopt(execution: Execution, entry: Entry, call: Call, why: str) -> None:
     """Write down that a result was taken over from the branch of origin."""
-    execution.append(adoption(entry, call.key, why, execution.log))
+    event = adoption(entry, call.key, why, execution.log)
+    seq = execution.append(event)
+    if call.key.scope:
+        with execution.lock:
+            execution.replay.begun(seq, event)  # another attempt of the step around it asks again
     for notice in entry.notices:
         execution.append(Noticed(at=clock.now(), step=execution.writer.head.seq, data=notice))

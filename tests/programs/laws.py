@@ -121,7 +121,7 @@ def finished(log: EventLog, people: People, reading: Reading) -> None:
     assert client.runs(log)[0].status == "completed"
     assert answering.waiting(log) == []
     history = History(log.history(client.find_branch(log, run).branch))
-    # A body that fails may leave what it has begun beside that: nobody waits for it any more, and what it did is unknown.
+    # A body that fails may leave what it has begun beside that: nobody waits for it, and what it did is unknown.
     left = {inner_scope(entry.key) for entry in history.entries.values() if entry.state == "failed"}
     assert [s for s in client.steps(log, run) if s.status in OPEN and not inside(s.scope, left)] == []
     for entry in history.entries.values():
@@ -159,7 +159,9 @@ class Forked:
         written = {branch: bytes_of(log, branch) for branch in branches(log)}
         made = client.fork(log, run, number)
         entry = next(each for each in history.entries.values() if each.begun == number)
-        doubt = any(e.state in ("open", "interrupted", "cancelled") and e.wait is None for e in history.entries.values())
+        doubt = any(
+            e.state in ("open", "interrupted", "cancelled") and e.wait is None for e in history.entries.values()
+        )
         forked = cls(view.name, made.branch, entry, history, written, doubt)
         forked.old_is_as_it_was(log)
         return forked

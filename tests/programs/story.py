@@ -5,11 +5,9 @@ Playing one looks at the log and at the outside after each life, and brings the 
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
-import msgspec
 
 from jupyter_durable import answering, client, clock
 from jupyter_durable.errors import DecisionNeeded, Parked
