@@ -8,7 +8,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import partial
 
-
 from jupyter_durable import answering, client, clock
 from jupyter_durable.errors import DecisionNeeded, Parked
 from tests.programs import laws
