@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from contextlib import suppress
 from typing import Any
 
 from jupyter_durable import clock, errors
@@ -313,7 +314,8 @@ class Attempt:
         if self.dead:
             return None
         if isinstance(error, errors.LogError):
-            execution.in_flight.pop(self.seq, None)
+            with suppress(errors.LogError):  # that it can write nothing is told already; nobody must wait for it
+                execution.attempt_over(self.seq)
             return None
         self._ends(lost=True)
         if isinstance(error, asyncio.CancelledError):

@@ -125,6 +125,9 @@ def _adopt(execution: Execution, verdict: Adopt, call: Call) -> None:
     undone = replay.source is not None and replay.source.is_undone(entry)
     event = adoption(entry, call.key, verdict.why, execution.log, verdict.evidence, undone=undone)
     seq = execution.append(event)
+    if call.key.scope:
+        with execution.lock:
+            replay.begun(seq, event)  # another attempt of the step around it asks again
     if event.data.compensation is not None and event.data.payload is not None:
         execution.undoable.adopted(entry, event.data.compensation, event.data.payload, execution.header.execution, seq)
     for notice in entry.notices:

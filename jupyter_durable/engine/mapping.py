@@ -208,7 +208,7 @@ async def _drive(mapping: Mapping) -> list[Any]:
     loop = asyncio.get_running_loop()
     done: asyncio.Future[None] = loop.create_future()
     crew = Tasks(work) if mapping.spec.is_async else Threads(work, execution)
-    crew.begin(lambda: loop.call_soon_threadsafe(_finish, done))
+    crew.begin(lambda: loop.is_closed() or loop.call_soon_threadsafe(_finish, done))
     try:
         await _hand_out_in_order(mapping, loop)
         await done

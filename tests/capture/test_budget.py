@@ -18,6 +18,7 @@ def priced():
 
 
 def test_a_budget_of_steps_stops_before_the_step_that_passes_it_and_goes_on_with_a_higher_number(run):
+    """Rule 22: raising the number continues."""
     done = []
 
     @step(key=lambda n: n)
@@ -64,6 +65,7 @@ def test_a_budget_of_money_stops_before_the_call_and_goes_on_with_a_higher_numbe
 
 
 def test_a_budget_of_tokens_counts_what_earlier_executions_have_spent(run, ask, requests_made):
+    """Rule 22: it counts the live spend of the branch over all executions."""
     with run():
         ask("one", max_tokens=10)
     with pytest.raises(errors.BudgetExceeded, match="tokens are spent"), run(budget="10 tokens"):

@@ -10,8 +10,8 @@ Left to later issues, with what they wait for:
 
 Cases of the panel, in a real browser, are in ``tests/browser``: G25, and the panel's side of G18.
 
-G22 has a part in ``tests/server``, too: an answer by REST beside another one. Where a case sleeps durably only to be killed
-there, a step that waits for a file stands in its place (``conftest.STAND``).
+G22 has a part in ``tests/server``, too: an answer by REST beside another one. Where a case sleeps durably only to be
+killed there, a step that waits for a file stands in its place (``conftest.STAND``).
 """
 
 from __future__ import annotations

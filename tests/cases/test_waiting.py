@@ -1,11 +1,10 @@
-"""G12, G21, G22: the pause that user code swallows, the moment that a time zone shifts, the answer that counts twice."""
+"""G12, G21, G22: the pause that code swallows, the moment that a time zone shifts, the answer that counts twice."""
 
 from __future__ import annotations
 
 import datetime
 import importlib.util
 import threading
-from collections.abc import Iterator
 from zoneinfo import ZoneInfo
 
 import pytest
@@ -48,7 +47,9 @@ SYNC = {
     "a signal in place of it": "try:\n    ok = durable.wait_for('refund')\nexcept BaseException:\n    ok = True",
 }
 ASYNC = {
-    "await, except Exception": "try:\n    ok = await durable.approve('refund 40 EUR?')\nexcept Exception:\n    ok = True",
+    "await, except Exception": (
+        "try:\n    ok = await durable.approve('refund 40 EUR?')\nexcept Exception:\n    ok = True"
+    ),
     "await, bare except": "try:\n    ok = await durable.approve('refund 40 EUR?')\nexcept:\n    ok = True",
     "gather that returns exceptions": (
         "found = await asyncio.gather(durable.approve('refund 40 EUR?'), return_exceptions=True)\n"
@@ -151,12 +152,12 @@ def test_g21_a_timer_wakes_at_its_moment_wherever_the_kernel_is(case, first, the
 
 
 @pytest.fixture
-def miniature() -> Iterator[tuple[cells.Kernel, MortalLog]]:
+def miniature() -> tuple[cells.Kernel, MortalLog]:
     """A process without a kernel, for what needs none."""
     log = MortalLog()
     kernel = cells.Kernel(log, World())
     kernel.plain("import datetime as dt\nfrom zoneinfo import ZoneInfo")
-    yield kernel, log
+    return kernel, log
 
 
 def until_of(kernel: cells.Kernel, moment: str) -> datetime.datetime:
@@ -254,7 +255,7 @@ def test_g22_of_two_answers_from_two_doors_the_first_counts_once(case):
     assert case.kernel.run(TWO_ASKS).reply["ename"] == "Parked"
     assert case.effects.tags() == ["delete backups"]
     assert open_questions(case) == ["delete users table"]
-    with pytest.raises(UsageError, match="was answered by ada .* the run has gone on with that"):
+    with pytest.raises(UsageError, match=r"was answered by ada .* the run has gone on with that"):
         answering.answer(log, wait.number, True)
     late = case.shell("approve", str(wait.number), "yes")
     assert late.returncode != 0

@@ -417,6 +417,7 @@ def test_a_value_that_cannot_be_stored_is_not_bought_again(log: MortalLog, world
 
 
 def test_what_was_salvaged_can_become_the_value(log: MortalLog, world: World) -> None:
+    """Rule 18: what could not be stored is settled as what is in doubt, and what was saved of it may be the value."""
     setup = """
     import threading
     @step

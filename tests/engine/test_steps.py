@@ -327,6 +327,8 @@ def test_helpers_are_the_same_on_replay(log: MortalLog) -> None:
 
 
 def test_an_idempotency_key_survives_a_crash_and_changes_when_fresh(log: MortalLog) -> None:
+    """Rule 23: keys are derived, so they survive; the generation rises by ``fresh``."""
+
     @step
     def charge(cents: int) -> str:
         world.hit(durable.idempotency_key())

@@ -86,6 +86,7 @@ def test_a_lost_page_behind_the_last_flush_is_a_torn_tail(local: LocalLog) -> No
 
 
 def test_a_lost_page_before_a_flush_mark_is_damage(local: LocalLog) -> None:
+    """Rule 27: before the last mark it is damage, behind it a torn tail."""
     path = written(local, flush=True)
     lines = path.read_bytes().split(b"\n")
     lines[30] = b"\0" * len(lines[30])
@@ -190,6 +191,7 @@ def test_another_line_than_the_one_that_is_continued_is_damage(local: LocalLog) 
 
 
 def test_a_deleted_journal_is_named_by_what_continues_it(local: LocalLog) -> None:
+    """Rule 25: no empty history by accident: what is continued must be there."""
     path = written(local)
     begin(local).close()
     path.unlink()
@@ -217,6 +219,7 @@ def test_late_lines_are_left_out_of_history(local: LocalLog) -> None:
 
 
 def test_a_line_changed_with_its_checksum_right_is_forged(local: LocalLog) -> None:
+    """Rule 29: the line is signed, not only the bytes that it names."""
     from zlib import crc32
 
     from jupyter_durable.log.line import ENVELOPE

@@ -28,6 +28,7 @@ def count(log: LocalLog) -> int:
 
 
 def test_journals_of_completed_branches_go_and_leave_a_stub(local: LocalLog) -> None:
+    """Rule 26: a journal is deleted only when its branch has completed."""
     execution = run_whole(local)
 
     assert local.fold() == 8
@@ -53,6 +54,7 @@ def test_listing_and_choosing_a_branch_need_no_database(local: LocalLog) -> None
 
 @pytest.mark.parametrize("status", ["failed", "interrupted", "stopped", None])
 def test_a_branch_that_can_resume_keeps_its_journals(local: LocalLog, status: str | None) -> None:
+    """Rule 26: a branch that can resume does so from journals alone."""
     writer = begin(local)
     step(writer)
     writer.close() if status is None else end(writer, status)

@@ -275,6 +275,7 @@ def test_many_share_what_one_alone_can_have(tmp_path: Path, any_locks: locks.Loc
 
 
 def test_the_log_can_be_had_alone_only_while_no_execution_runs(local: LocalLog) -> None:
+    """Rule 30: executions hold a lock on the log that they share; who collects garbage needs it alone."""
     writer = begin(local)
     assert local.exclusive() is None
     writer.close()

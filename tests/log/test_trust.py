@@ -72,6 +72,7 @@ def test_anothers_trust_is_worth_nothing(somebody_elses: LocalLog, monkeypatch, 
 
 
 def test_a_lost_key_is_never_replaced_by_a_fresh_one(local: LocalLog, key_file: Path) -> None:
+    """Rule 29: a missing key stops the run."""
     begin(local).close()
     key_file.unlink()
     log = LocalLog(local.directory)

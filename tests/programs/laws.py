@@ -9,9 +9,9 @@ from hashlib import blake2b
 import msgspec
 
 from jupyter_durable import answering, client
+from jupyter_durable.entries import Entry
 from jupyter_durable.event_data import ExecutionHeader
 from jupyter_durable.events import StepCompleted, StepStarted, WaitStarted
-from jupyter_durable.entries import Entry
 from jupyter_durable.history import History
 from jupyter_durable.keys import Key, inner_scope, inside, is_of_map, make_key
 from jupyter_durable.log.base import EventLog
@@ -122,7 +122,7 @@ def finished(log: EventLog, people: People, reading: Reading) -> None:
     assert client.runs(log)[0].status == "completed"
     assert answering.waiting(log) == []
     history = History(log.history(client.find_branch(log, run).branch))
-    # A body that fails may leave what it has begun beside that: nobody waits for it any more, and what it did is unknown.
+    # A body that fails may leave what it has begun beside that: nobody waits for it, and what it did is unknown.
     left = {inner_scope(entry.key) for entry in history.entries.values() if entry.state == "failed"}
     assert [s for s in client.steps(log, run) if s.status in OPEN and not inside(s.scope, left)] == []
     for entry in history.entries.values():

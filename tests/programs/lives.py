@@ -148,6 +148,8 @@ class Life(Kernel):
                 except Died:
                     pass
                 if execution is not None:
+                    if not self.world.dead:  # bodies in threads come to their end; a death waits for nobody
+                        assert execution.wait_closed(30)
                     execution.writer.close()
                     # As a cell does: what stopped the run is told, whatever a task group has made of it.
                     lived.error = execution.parked or execution.reason or lived.error

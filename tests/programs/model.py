@@ -9,7 +9,8 @@ from __future__ import annotations
 import datetime
 import uuid
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 from tests.programs.language import Approve, Call, Chance, Many, Map, Node, Program, Same, Sleep, WaitFor
@@ -147,13 +148,13 @@ class Counting:
             if isinstance(node, Call):
                 self.call(node.fn, node.arg, here, caught=node.caught)
             elif isinstance(node, Map):
-                self.beside([(lambda n=n, i=i: self.call(node.fn, i, (*here, n))) for n, i in enumerate(node.items)])
+                self.beside([partial(self.call, node.fn, i, (*here, n)) for n, i in enumerate(node.items)])
             elif isinstance(node, Same):
-                self.beside([(lambda n=n: self.nodes(node.part, (*here, n))) for n in range(node.times)])
+                self.beside([partial(self.nodes, node.part, (*here, n)) for n in range(node.times)])
             elif isinstance(node, Many):
-                self.beside([(lambda n=n, p=p: self.nodes(p, (*here, n))) for n, p in enumerate(node.parts)])
+                self.beside([partial(self.nodes, part, (*here, n)) for n, part in enumerate(node.parts)])
 
-    def beside(self, parts: list[Any]) -> None:
+    def beside(self, parts: list[Callable[[], None]]) -> None:
         """Parts beside each other; in the model one after the other, so a failure in them is not predicted."""
         for part in parts:
             try:

@@ -104,6 +104,53 @@ def test_a_replay_does_not_wait_for_what_lies_inside_a_caught_failure(log: Morta
     assert not again.execution.turnstile.relaxed
 
 
+def test_a_step_that_is_retried_on_a_fork_takes_what_it_has_taken_over_already(log: MortalLog) -> None:
+    """Its second attempt was called nondeterminism."""
+    kernel = Kernel(log, World(), SETUP)
+    kernel.plain("""
+    @step(retries=1, backoff=0)
+    def pair():
+        out = [inner(0), inner(0)]
+        if world.hit("pair") == 2:
+            raise Boom("pair")
+        return out
+    """)
+    kernel.durable("pair()")
+    client.fork(log, client.find_run(log, "p"), "inner#1")
+
+    forked = kernel.durable("pair()")
+
+    assert forked.value == ["in", "in"]
+    assert kernel.namespace["world"].effects.count("inner") == 3
+
+
+@pytest.mark.filterwarnings("ignore:(?s)Exception in thread:pytest.PytestUnhandledThreadExceptionWarning")
+def test_a_thread_that_outlives_its_cell_and_cannot_write_lets_the_branch_go(log: MortalLog) -> None:
+    """The next execution in the process waited for it for ever."""
+    kernel = Kernel(log, World(), SETUP)
+    kernel.plain("""
+    import threading
+    begun, go = threading.Event(), threading.Event()
+    @step
+    def slow(i):
+        begun.set()
+        go.wait()
+        return i
+    async def fails():
+        while not begun.is_set():
+            await asyncio.sleep(0.01)
+        raise ValueError
+    """)
+    first = kernel.durable("await asyncio.gather(durable.map(slow, [1]), fails())")  # and its writer is closed then
+    assert first.execution is not None
+    assert first.execution.draining
+
+    kernel.namespace["go"].set()
+
+    assert first.execution.wait_closed(30)
+    assert kernel.durable("slow(1)").value == 1
+
+
 @pytest.mark.parametrize("kind", ["memory", "disk"])
 def test_a_clock_that_was_put_back_hides_no_execution_and_no_branch(tmp_path: Path, kind: str) -> None:
     """Nothing could continue the branch until the clock had caught up; signals went to the branch that was forked."""

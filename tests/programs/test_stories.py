@@ -14,16 +14,17 @@ from pathlib import Path
 
 import hypothesis
 import pytest
-from hypothesis import HealthCheck, given
+from hypothesis import HealthCheck, example, given
 
 from jupyter_durable.engine import waits
 from tests.programs.choosing import stories
+from tests.programs.language import Approve, Call, Fn, Many, Program, WaitFor
 from tests.programs.lives import MortalLocal, MortalMemory
-from tests.programs.story import Story, Telling
+from tests.programs.story import Answer, Fork, Live, Send, Story, Telling
 
 MANY = hypothesis.settings.default.max_examples if hypothesis.settings.default is not None else 100
-in_memory = hypothesis.settings(suppress_health_check=list(HealthCheck), max_examples=MANY * 6 // 10)
-on_a_disk = hypothesis.settings(in_memory, max_examples=MANY // 12)  # each takes several times as long there
+in_memory = hypothesis.settings(suppress_health_check=list(HealthCheck), max_examples=MANY * 2 // 3)
+on_a_disk = hypothesis.settings(in_memory, max_examples=MANY // 8)  # each takes several times as long there
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -49,7 +50,18 @@ pytestmark = pytest.mark.filterwarnings(
 )
 
 
+TWO_QUESTIONS = Program(
+    (Fn(),), (Many("gather", ((Approve("Go?"), Call(0, 0)), (Approve("Go?"), Call(0, 1)))),), awaits=True
+)
+SECOND_FIRST = Story(TWO_QUESTIONS, (Live(), Answer(1, 1, twice=True), Live(die=4), Live()))
+CAUGHT = Story(Program((Fn(fails=1), Fn()), (Call(0, 0, caught=True), Call(1, 0))), (Live(die=5), Live(), Fork(1)))
+PAID = Story(Program((Fn(),), (WaitFor("paid"), WaitFor("paid"))), (Live(), Send("paid", twice=True), Live(die=2)))
+
+
 @in_memory
+@example(story=SECOND_FIRST)
+@example(story=CAUGHT)
+@example(story=PAID)
 @given(story=stories())
 def test_a_story_in_memory_comes_to_its_right_end(story: Story) -> None:
     """The quick half."""
@@ -58,6 +70,8 @@ def test_a_story_in_memory_comes_to_its_right_end(story: Story) -> None:
 
 
 @on_a_disk
+@example(story=SECOND_FIRST)
+@example(story=PAID)
 @given(story=stories())
 def test_a_story_on_a_disk_comes_to_its_right_end(story: Story, ground: Path) -> None:
     """The same over journals, locks, the inbox and the database."""

@@ -1,4 +1,4 @@
-"""Three days in five kernels: an approval, a signal and a timer, over a change of the clocks and a clock that is put back."""
+"""Three days in five kernels: an approval, a signal and a timer, while clocks are changed and put back."""
 
 from __future__ import annotations
 

@@ -7,7 +7,9 @@ from typing import Any
 
 import pytest
 
-from jupyter_durable import durable, errors
+from jupyter_durable import answering, durable, errors, step
+from jupyter_durable.cli import main
+from jupyter_durable.log import open_log
 from jupyter_durable.server import shapes
 
 HOSTILE = "<img src=x onerror=alert(1)> **bold**"
@@ -89,6 +91,56 @@ def test_a_second_answer_is_refused(ask: Any, log: Path) -> None:
 
     assert refused.status == 400
     assert "was answered already by" in refused.problem.message
+
+
+TWO_ASKS: list[str] = []
+"""What was deleted."""
+
+
+@step
+def delete(what: str) -> None:
+    """An effect that must not happen twice."""
+    TWO_ASKS.append(what)
+
+
+def asks_twice(log: Path) -> None:
+    with pytest.raises(errors.Parked), durable.run("two_asks", log=str(log), grace="0s"):
+        for what in ("backups", "users"):
+            if durable.approve(f"delete {what}?"):
+                delete(what)
+
+
+@pytest.mark.parametrize("doors", ["panel twice", "panel and Python", "Python and panel", "panel and command line"])
+def test_g22_a_second_answer_from_whatever_door_counts_for_nothing(ask: Any, log: Path, doors: str) -> None:
+    """The first question is answered twice; the second one, which comes next, stays open."""
+    TWO_ASKS.clear()
+    asks_twice(log)
+    wait = only_wait(ask)
+
+    def by_panel() -> bool:
+        return bool(ask("answer", body={"run": wait.run, "request": wait.request, "value": True}).status == 200)
+
+    def by_python() -> bool:
+        try:
+            answering.answer(open_log(str(log)), wait.request, True)
+        except errors.UsageError:
+            return False
+        return True
+
+    def by_shell() -> bool:
+        return main(["approve", str(wait.request), "yes", "--log", str(log)]) == 0
+
+    first, second = {
+        "panel twice": (by_panel, by_panel), "panel and Python": (by_panel, by_python),
+        "Python and panel": (by_python, by_panel), "panel and command line": (by_panel, by_shell),
+    }[doors]  # fmt: skip
+    assert (first(), second()) == (True, False)
+    asks_twice(log)
+    assert not second()
+    asks_twice(log)
+
+    assert TWO_ASKS == ["backups"]
+    assert only_wait(ask).question == "delete users?"
 
 
 def test_an_answer_to_nothing_is_refused(ask: Any, log: Path) -> None:
