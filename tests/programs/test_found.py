@@ -101,7 +101,7 @@ def test_a_replay_does_not_wait_for_what_lies_inside_a_caught_failure(log: Morta
     assert again.value == first.value
     assert again.live == 0
     assert again.execution is not None
-    assert not again.execution.turnstile.relaxed
+    assert not again.execution.order.turnstile.relaxed
 
 
 def test_a_step_that_is_retried_on_a_fork_takes_what_it_has_taken_over_already(log: MortalLog) -> None:
