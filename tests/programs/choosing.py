@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hypothesis import strategies as st
 
-from tests.programs.language import Approve, Call, Chance, Fn, Many, Map, Node, Program, Same, Sleep, WaitFor
+from tests.programs.language import Approve, Call, Chance, Child, Fn, Many, Map, Node, Program, Same, Sleep, WaitFor
 from tests.programs.story import Act, Answer, Clock, Fold, Fork, Live, Post, Send, Story
 
 Nodes = st.SearchStrategy[tuple[Node, ...]]
@@ -35,6 +35,11 @@ WAITS: st.SearchStrategy[Node] = st.one_of(
     st.builds(Approve, QUESTIONS, st.sampled_from([0, 0, 4])),
     st.builds(Sleep, st.integers(1, 5)),
 )
+
+
+def children(part: Nodes) -> st.SearchStrategy[Node]:
+    """Child runs; some have equal names."""
+    return st.builds(Child, st.sampled_from(["ada", "bob"]), part)
 
 
 def beside(part: Nodes) -> st.SearchStrategy[Node]:
@@ -81,10 +86,12 @@ def programs(draw: st.DrawFn, waits: bool = True) -> Program:
     awaiting = [number for number, fn in enumerate(fns) if fn.awaits]
     if awaits:
         simple += [races(awaiting)] if awaiting else []
+        simple += [children(some(st.one_of(simple), 2))]
         node = st.one_of(*simple, beside(some(st.one_of(*simple, beside(some(st.one_of(simple), 2))), 2)))
     elif usable_in_threads:
         parts = st.lists(some(st.one_of(calls(usable_in_threads), CHANCES), 2), min_size=1, max_size=3).map(tuple)
-        node = st.one_of(*simple, st.builds(Many, st.just("threads"), parts))
+        kids = children(some(st.one_of(*simple, children(some(st.one_of(simple), 2))), 2))
+        node = st.one_of(*simple, kids, st.builds(Many, st.just("threads"), parts))
     return Program(tuple(fns), draw(some(node, 4, 1)), awaits)
 
 

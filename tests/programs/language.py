@@ -39,6 +39,14 @@ class Same:
 
 
 @dataclass(frozen=True)
+class Child:
+    """A child run of this name, and what it does."""
+
+    name: str
+    part: tuple[Node, ...]
+
+
+@dataclass(frozen=True)
 class Map:
     """``durable.map`` of a step function."""
 
@@ -76,7 +84,7 @@ class Chance:
     word: Literal["now", "random", "uuid"]
 
 
-Node = Call | Many | Same | Map | Sleep | WaitFor | Approve | Chance
+Node = Call | Many | Same | Child | Map | Sleep | WaitFor | Approve | Chance
 
 
 @dataclass(frozen=True)
@@ -181,6 +189,10 @@ class Text:
                 self.line(depth, f"out.append({wait}{asks})")
         elif isinstance(node, Chance):
             self.line(depth, f"out.append(str(durable.{node.word}()))")
+        elif isinstance(node, Child):
+            name = self.part(depth, node.part, awaits=awaits)
+            self.line(depth, f'{"async " if awaits else ""}with durable.run("{node.name}"):')
+            self.line(depth + 1, f"out.append({wait}{name}())")
         elif isinstance(node, Same):
             name = self.part(depth, node.part, awaits=True)
             self.line(depth, f"out.append(await asyncio.gather(*[{name}() for _ in range({node.times})]))")

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
 
-from tests.programs.language import Approve, Call, Chance, Many, Map, Node, Program, Same, Sleep, WaitFor
+from tests.programs.language import Approve, Call, Chance, Child, Many, Map, Node, Program, Same, Sleep, WaitFor
 from tests.programs.outside import People, World
 
 
@@ -63,6 +63,9 @@ class Reading:
         elif isinstance(node, Chance):
             kinds: dict[str, Any] = {"now": datetime.datetime.fromisoformat, "random": float, "uuid": uuid.UUID}
             kinds[node.word](value)
+        elif isinstance(node, Child):
+            self.parts += 1
+            self.part(f"part{self.parts}", node.part, value)
         elif isinstance(node, Same):
             self.same(node, value)
         else:
@@ -149,6 +152,8 @@ class Counting:
                 self.call(node.fn, node.arg, here, caught=node.caught)
             elif isinstance(node, Map):
                 self.beside([partial(self.call, node.fn, i, (*here, n)) for n, i in enumerate(node.items)])
+            elif isinstance(node, Child):
+                self.nodes(node.part, here)
             elif isinstance(node, Same):
                 self.beside([partial(self.nodes, node.part, (*here, n)) for n in range(node.times)])
             elif isinstance(node, Many):
