@@ -17,6 +17,7 @@ from jupyter_durable.entries import Entry
 from jupyter_durable.errors import UsageError
 from jupyter_durable.event_data import Signal, WaitInfo
 from jupyter_durable.history import History
+from jupyter_durable.listings import grouped
 from jupyter_durable.log.base import EventLog
 from jupyter_durable.sentences import moment
 
@@ -71,8 +72,9 @@ def waiting(log: EventLog, run: str = "") -> list[WaitView]:
         run: id of a run; empty for all.
     """
     found = []
-    order = {record.header.execution: number for number, record in enumerate(log.executions(run or None))}
-    for name, branches in views_of(log, run or None).items():
+    records = log.executions(run or None)
+    order = {record.header.execution: number for number, record in enumerate(records)}
+    for name, branches in grouped(records).items():
         view = max(branches, key=lambda b: order[b.newest.header.execution])
         outcome = view.newest.outcome
         closed = view.cancelled is not None or view.undone is not None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
@@ -66,17 +67,23 @@ class StepView:
 
 def views_of(log: EventLog, run: str | None = None) -> dict[str, list[BranchView]]:
     """Branches of every run (or of one), oldest first."""
+    return grouped(log.executions(run))
+
+
+def grouped(records: Iterable[ExecutionRecord]) -> dict[str, list[BranchView]]:
+    """Branches of every run of these executions. Who asks twice may get another answer the second time."""
     found: dict[str, list[ExecutionRecord]] = {}
-    for record in log.executions(run):
+    for record in records:
         found.setdefault(record.header.run, []).append(record)
     return {name: group(Seen(r.header, r.outcome, r.running) for r in records) for name, records in found.items()}
 
 
 def runs(log: EventLog) -> list[RunView]:
     """All runs of a log, the one that ran last first."""
-    began = {record.header.execution: (number, record.started) for number, record in enumerate(log.executions())}
+    records = log.executions()
+    began = {record.header.execution: (number, record.started) for number, record in enumerate(records)}
     listed = []
-    for run, branches in views_of(log).items():
+    for run, branches in grouped(records).items():
         newest = max(branches, key=lambda b: began[b.newest.header.execution])
         header, outcome = newest.newest.header, newest.newest.outcome
         listed.append(
@@ -235,11 +242,12 @@ def find_branch(log: EventLog, run: str, name: str = "") -> BranchView:
     Raises:
         UsageError: the run has no such branch.
     """
-    branches = views_of(log, run).get(run, [])
+    records = log.executions(run)
+    branches = grouped(records).get(run, [])
     if not branches:
         raise errors.UsageError(f"There is no run with the id {run} in this log.")
     if not name:
-        order = [record.header.execution for record in log.executions(run)]
+        order = [record.header.execution for record in records]
         return max(branches, key=lambda b: order.index(b.executions[-1].header.execution))
     found = next((b for b in branches if name in (b.name, b.branch)), None)
     if found is None:
