@@ -225,7 +225,7 @@ class Exchange(Recording):
             Exception: the error of the connection that history holds instead of an answer.
         """
         if self._verdict is not None:
-            self.execution.order.passed(self._verdict.entry)
+            self.execution.order.in_turn(self._verdict.entry)
         return self._recorded()
 
     async def recorded_async(self) -> Replayed:

@@ -135,6 +135,7 @@ class Child:
         if self.entry is not None and self._in_order:
             if self.seq < 0:
                 await self.execution.order.turnstile.turn(self.entry)
+                self.execution.order.ended(self.entry)
             else:
                 self.execution.order.passed(self.entry)  # it has ended otherwise than it is recorded
         return left

@@ -36,7 +36,7 @@ def run_sync(frame: Frame, spec: StepSpec, args: tuple[Any, ...], kwargs: dict[s
     verdict = execution.ask(call)
     if type(verdict) is not Execute:
         assert isinstance(verdict, Recorded | Adopt)
-        execution.order.passed(verdict.entry)
+        execution.order.in_turn(verdict.entry)
         return hand_out(execution, call, verdict, names, values)
     return carry_out(Attempt(execution, spec, call, verdict, names, values), args, kwargs)
 

@@ -59,6 +59,11 @@ class Turnstile:
         self._mark(self._index.get((id(entry), False)))
         self._mark(self._index.get((id(entry), True)))
 
+    def is_turn_of(self, what: Entry | TimerKey) -> bool:
+        """Whether every earlier moment has happened, and this one has not."""
+        index = self._index.get((_token(what), True))
+        return index is not None and not self._done[index] and self._at >= index and not self._released
+
     def ready(self, what: Entry | TimerKey) -> bool:
         """Whether it is this moment's turn, or it has none to wait for; marks it if so."""
         index = self._index.get((_token(what), True))

@@ -48,7 +48,7 @@ def wait_sync(frame: Frame, asked: Asked) -> Any:
     call = _call(frame, asked)
     verdict = _checked(execution, asked, call, execution.ask(call))
     if not isinstance(verdict, Execute):
-        execution.order.passed(verdict.entry)
+        execution.order.in_turn(verdict.entry)
         return _handed_out(execution, asked, call, verdict)
     room = _room(execution)
     wait = room.begin(call, verdict, asked.info(), asked.accept)
