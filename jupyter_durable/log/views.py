@@ -131,6 +131,7 @@ SELECT
         WHEN e.type IS NOT NULL THEN substr(e.type, 6)
         WHEN b.type = 'wait_started' THEN 'waiting'
         WHEN l.execution IS NOT NULL THEN 'running'
+        WHEN b.kind = 'run' THEN 'interrupted'
         ELSE 'in_doubt'
     END AS status,
     1 + greatest(coalesce(b.attempt, 0), coalesce(t.attempts, 0), coalesce(e.attempt, 0)) AS attempts,

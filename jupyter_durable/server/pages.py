@@ -19,7 +19,7 @@ from jupyter_durable.server.shapes import (
     Totals,
     UsageItem,
 )
-from jupyter_durable.server.tracks import Sum, Track, raw_state
+from jupyter_durable.server.tracks import BEGUN, Sum, Track, raw_state
 
 LIMIT = 10_000
 """Rows of a page at most."""
@@ -92,7 +92,7 @@ def row(track: Track, running: str) -> StepRow:
         name=name,
         label=name if entry.key.n == 0 else f"{name}#{entry.key.n}",
         kind=entry.kind,
-        status=status(entry, running),
+        status=status(track, running),
         scope=entry.key.scope,
         parent=None if track.parent < 0 else track.parent,
         cell=track.cell,
@@ -114,10 +114,12 @@ def row(track: Track, running: str) -> StepRow:
     )
 
 
-def status(entry: Entry, running: str) -> StepStatus:
+def status(track: Track, running: str) -> StepStatus:
     """The status word of a step."""
-    word = raw_state(entry)
-    if word == "open" and running and entry.execution == running:
+    word = raw_state(track)
+    if word == BEGUN:
+        return "running" if running else "interrupted"
+    if word == "open" and running and track.entry.execution == running:
         return "running"
     return "in_doubt" if word in {"open", "interrupted"} else word  # type: ignore[return-value] # the rest are words of both
 
@@ -168,11 +170,13 @@ def totals(index: BranchIndex, running: str) -> Totals:
     by_status: dict[str, int] = {}
     for word, count in index.states.items():
         shown = "in_doubt" if word in {"open", "interrupted"} else word
+        if word == BEGUN:
+            shown = "running" if running else "interrupted"
         if count:
             by_status[shown] = by_status.get(shown, 0) + count
     now = sum(1 for track in index.open.values() if running and track.entry.execution == running)
     if now:
-        by_status["running"] = now
+        by_status["running"] = by_status.get("running", 0) + now
         by_status["in_doubt"] -= now
         if not by_status["in_doubt"]:
             del by_status["in_doubt"]
