@@ -10,7 +10,7 @@ from jupyter_durable import errors
 from jupyter_durable.branches import BranchView, group
 from jupyter_durable.branches import Execution as Seen
 from jupyter_durable.call import RUN
-from jupyter_durable.child_runs import children_of, inside_of, path_of
+from jupyter_durable.child_runs import children_of, inside_of, path_of, was_cancelled
 from jupyter_durable.engine.waits import child_id
 from jupyter_durable.entries import Entry
 from jupyter_durable.history import History
@@ -166,7 +166,7 @@ def _child_status(
 ) -> Literal["running", "completed", "failed", "cancelled", "waiting", "interrupted"]:
     if entry.state == "completed":
         return "completed"
-    if entry.state == "cancelled" or (entry.error is not None and entry.error.type.endswith("ChildCancelled")):
+    if was_cancelled(entry):
         return "cancelled"
     if entry.state == "failed":
         return "failed"
@@ -272,6 +272,8 @@ def step_view(entry: Entry, running: str, waits: Iterable[str] = ()) -> StepView
         status = "adopted"
     elif entry.waits:
         status = "waiting"
+    elif entry.kind == RUN and was_cancelled(entry):
+        status = "cancelled"
     elif entry.kind == RUN and entry.state in ("open", "interrupted"):
         # Its code runs again with its cell: it is never in doubt.
         scope = inner_scope(entry.key)

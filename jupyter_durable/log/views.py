@@ -128,6 +128,7 @@ SELECT
         WHEN b.type = 'step_adopted' THEN 'adopted'
         WHEN s.data ->> '$.choice' = 'value' THEN 'completed'
         WHEN s.data ->> '$.choice' = 'fail' THEN 'failed'
+        WHEN b.kind = 'run' AND e.data ->> '$.error.type' LIKE '%ChildCancelled' THEN 'cancelled'
         WHEN e.type IS NOT NULL THEN substr(e.type, 6)
         WHEN b.type = 'wait_started' THEN 'waiting'
         WHEN l.execution IS NOT NULL THEN 'running'

@@ -302,17 +302,20 @@ class BranchIndex:
             track.value = digest(event.data.payload, entry.kind)
         self._enter(track, seq, tells=not isinstance(event, StepBeat | Progressed))
 
+    def _count(self, track: Track, more: int) -> None:
+        if track.entry.kind != RUN:  # a child run is no step
+            word = raw_state(track)
+            self.states[word] = self.states.get(word, 0) + more
+
     def _leave(self, track: Track) -> None:
-        word = raw_state(track)
-        self.states[word] = self.states.get(word, 0) - 1
+        self._count(track, -1)
         self.open.pop(track.entry.begun, None)
         if track.entry.waits:
             self._waits_inside(track, -1, self.head)
 
     def _enter(self, track: Track, seq: int, *, tells: bool = True) -> None:
-        word = raw_state(track)
-        self.states[word] = self.states.get(word, 0) + 1
-        if word == "open":
+        self._count(track, 1)
+        if track.entry.kind != RUN and raw_state(track) == "open":
             self.open[track.entry.begun] = track
         track.changed = seq
         if tells:  # a sign of life moves the row, and there may be thousands
@@ -326,9 +329,7 @@ class BranchIndex:
         while (around := self.tracks.get(track.parent)) is not None:
             track = around
             if track.entry.kind == RUN:
-                self.states[raw_state(track)] -= 1
                 track.waits += more
-                self.states[raw_state(track)] = self.states.get(raw_state(track), 0) + 1
                 track.changed = seq
                 self.changes.append((seq, track))
 

@@ -170,18 +170,16 @@ def totals(index: BranchIndex, running: str) -> Totals:
     by_status: dict[str, int] = {}
     for word, count in index.states.items():
         shown = "in_doubt" if word in {"open", "interrupted"} else word
-        if word == BEGUN:
-            shown = "running" if running else "interrupted"
         if count:
             by_status[shown] = by_status.get(shown, 0) + count
     now = sum(1 for track in index.open.values() if running and track.entry.execution == running)
     if now:
-        by_status["running"] = by_status.get("running", 0) + now
+        by_status["running"] = now
         by_status["in_doubt"] -= now
         if not by_status["in_doubt"]:
             del by_status["in_doubt"]
     return Totals(
-        steps=len(index.tracks),
+        steps=sum(index.states.values()),
         by_status=by_status,
         calls=spent.calls,
         tokens=spent.tokens,

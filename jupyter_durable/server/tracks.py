@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from jupyter_durable.call import RUN
+from jupyter_durable.child_runs import was_cancelled
 from jupyter_durable.comparing import NO_DIGEST
 from jupyter_durable.entries import Entry
 from jupyter_durable.event_data import Head, Usage
@@ -92,6 +93,8 @@ def raw_state(track: Track) -> str:
     entry = track.entry
     if entry.kind == RUN and entry.state in ("open", "interrupted"):
         return "waiting" if track.waits else BEGUN
+    if entry.kind == RUN and was_cancelled(entry):
+        return "cancelled"
     if entry.waits:
         return "waiting"
     return "adopted" if entry.adopted is not None and entry.seq == entry.end else entry.state
