@@ -109,6 +109,8 @@ def _status(branch: BranchView) -> RunStatus:
     if newest.outcome is None:
         return "interrupted"
     status = newest.outcome.status
+    if status == "cancelled":
+        return "interrupted"  # it was resumed since, and its cell has not run yet
     return "stopped" if status == "decided" else status
 
 

@@ -182,6 +182,8 @@ def run_status(branch: BranchView) -> RunStatus:
     if branch.undone is not None and not branch.newest.running:
         return "undone"
     word = _status(branch.newest)
+    if word == "cancelled":
+        return "interrupted"  # it was resumed since, and its cell has not run yet
     return "stopped" if word == "decided" else word
 
 

@@ -46,6 +46,8 @@ def waiting(newest: BranchView, branches: list[BranchView], records: list[Execut
     record = next(each for each in records if each.header.execution == execution.header.execution)
     decided = max((each.started for each in records if each.header.purpose == "decide"), default=0.0) > record.started
     kind, message = _kind(outcome, decided=decided)
+    if outcome is not None and outcome.status == "cancelled":
+        kind, message = "resume", "It was resumed. Run the cell again: it goes on from where it was cancelled."
     about = outcome.about if outcome is not None and not decided else ()
     origin = newest.first.origin
     of_origin = bool(about) and about[0].origin and origin is not None

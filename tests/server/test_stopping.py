@@ -61,6 +61,21 @@ def test_a_wait_names_its_child_run_which_can_be_cancelled(ask: Any, run: str) -
     assert done.message == "It ends when the cell comes to it again."
 
 
+def test_a_run_that_was_cancelled_while_it_ran_can_be_resumed(ask: Any, log: Any) -> None:
+    with pytest.raises(RunCancelled), durable.run("sum", log=str(log)):
+        draft("x")
+        durable.cancel()
+    run = client.find_run(LocalLog(log), "sum")
+    assert ask(f"runs/{run}").as_(shapes.RunDetail).run.status == "cancelled"
+
+    ask("resume", body={"run": run})
+
+    item = ask(f"runs/{run}").as_(shapes.RunDetail).run
+    assert (item.status, item.waits and item.waits.kind) == ("interrupted", "resume")
+    assert "It was resumed." in item.waits.message
+    assert client.runs(LocalLog(log))[0].status == "interrupted"
+
+
 def test_a_failed_run_that_is_cancelled_says_so(ask: Any, log: Any) -> None:
     with pytest.raises(ZeroDivisionError), durable.run("sum", log=str(log)):
         draft("x")
