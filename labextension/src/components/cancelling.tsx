@@ -30,12 +30,9 @@ function Cancel({ store, run, child, open }: ICancelProps): JSX.Element {
       () => store.sent(run.run)
     );
   const done = said !== '' && !refused;
-  const closed = React.useRef(false);
   React.useEffect(() => {
-    // What was said holds until the run goes on; then it is old.
+    // It has ended, and how is said elsewhere: what was said here is old.
     if (!open) {
-      closed.current = true;
-    } else if (closed.current) {
       store.openForm(null);
     }
   }, [open]);

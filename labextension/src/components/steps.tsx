@@ -185,9 +185,13 @@ function Line({ line, history, cellName }: ILineProps): JSX.Element {
     <>
       {/* In the order of the name that is read aloud, and with spaces, or the words of both are others. */}
       <span className="jp-Durable-label">{row.label}</span>{' '}
-      {row.kind !== 'step' && <span className="jp-Durable-kind">{kindWord(row.kind, words)}</span>}{' '}
+      {row.kind !== 'step' && (
+        <span className={`jp-Durable-kind${isChild(row) ? ' jp-mod-child' : ''}`}>
+          {kindWord(row.kind, words)}
+        </span>
+      )}{' '}
       <State state={stepState(statusOf(row, history), sourceOf(row, history), words, row.kind)} />{' '}
-      {isChild(row) && <span className="jp-Durable-meta">{insideText(line, words)}</span>}{' '}
+      {isChild(row) && <span className="jp-Durable-meta jp-mod-used">{insideText(line, words)}</span>}{' '}
       {progressOf(line, history) && row.progress && (
         <Progress progress={row.progress} label={words.__('Progress of %1', row.label)} small />
       )}
@@ -196,7 +200,7 @@ function Line({ line, history, cellName }: ILineProps): JSX.Element {
           {words.__('△ not heard of')}
         </span>
       )}{' '}
-      <span className="jp-Durable-meta">{duration(row.seconds)}</span>{' '}
+      <span className={`jp-Durable-meta${isChild(row) ? ' jp-mod-used' : ''}`}>{duration(row.seconds)}</span>{' '}
       <span className="jp-Durable-meta jp-mod-used">{usageText(row, words)}</span>
     </>
   );
