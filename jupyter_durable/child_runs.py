@@ -14,6 +14,12 @@ def children_of(history: History) -> dict[str, Entry]:
     return {inner_scope(e.key): e for e in entries}
 
 
+def was_cancelled(child: Entry) -> bool:
+    """Whether a child run has ended because somebody cancelled it, or its parent did."""
+    by_person = child.state == "failed" and child.error is not None and child.error.type.endswith("ChildCancelled")
+    return by_person or child.state == "cancelled"
+
+
 def path_of(children: dict[str, Entry], scope: str) -> str:
     """The path of the innermost child run that a scope is, or lies in; empty for the run itself.
 

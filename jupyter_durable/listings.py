@@ -10,10 +10,11 @@ from jupyter_durable import errors
 from jupyter_durable.branches import BranchView, group
 from jupyter_durable.branches import Execution as Seen
 from jupyter_durable.call import RUN
-from jupyter_durable.child_runs import children_of, inside_of, path_of
+from jupyter_durable.child_runs import children_of, inside_of, path_of, was_cancelled
 from jupyter_durable.engine.waits import child_id
 from jupyter_durable.entries import Entry
 from jupyter_durable.history import History
+from jupyter_durable.keys import inner_scope
 from jupyter_durable.log.base import EventLog, ExecutionRecord
 
 RunStatus = Literal[
@@ -114,6 +115,8 @@ def _status(branch: BranchView) -> RunStatus:
     if newest.outcome is None:
         return "interrupted"
     status = newest.outcome.status
+    if status == "cancelled":
+        return "interrupted"  # it was resumed since, and its cell has not run yet
     return "stopped" if status == "decided" else status
 
 
@@ -171,7 +174,7 @@ def _child_status(
 ) -> Literal["running", "completed", "failed", "cancelled", "waiting", "interrupted"]:
     if entry.state == "completed":
         return "completed"
-    if entry.state == "cancelled" or (entry.error is not None and entry.error.type.endswith("ChildCancelled")):
+    if was_cancelled(entry):
         return "cancelled"
     if entry.state == "failed":
         return "failed"
@@ -261,16 +264,30 @@ def steps(log: EventLog, run: str, branch: str = "") -> list[StepView]:
     history = History(log.history(view.branch))
     running = view.newest.header.execution if view.newest.running else ""
     entries = sorted([*history.entries.values(), *history.patches.values()], key=lambda e: e.begun)
-    return [step_view(entry, running) for entry in entries]
+    waits = [e.key.scope for e in entries if e.waits]
+    return [step_view(entry, running, waits) for entry in entries]
 
 
-def step_view(entry: Entry, running: str) -> StepView:
-    """One entry in a listing; ``running`` is the execution that is alive, if one is."""
+def step_view(entry: Entry, running: str, waits: Iterable[str] = ()) -> StepView:
+    """One entry in a listing.
+
+    Args:
+        entry: the step, or child run.
+        running: the execution that is alive, if one is.
+        waits: scopes in which something waits.
+    """
     status: str = entry.state
     if entry.adopted is not None:
         status = "adopted"
     elif entry.waits:
         status = "waiting"
+    elif entry.kind == RUN and was_cancelled(entry):
+        status = "cancelled"
+    elif entry.kind == RUN and entry.state in ("open", "interrupted"):
+        # Its code runs again with its cell: it is never in doubt.
+        scope = inner_scope(entry.key)
+        waiting = any(each == scope or each.startswith(f"{scope}/") for each in waits)
+        status = "waiting" if waiting else "running" if running else "interrupted"
     elif entry.state in ("open", "interrupted"):
         status = "running" if entry.state == "open" and entry.execution == running else "in_doubt"
     return StepView(

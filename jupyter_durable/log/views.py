@@ -128,9 +128,11 @@ SELECT
         WHEN b.type = 'step_adopted' THEN 'adopted'
         WHEN s.data ->> '$.choice' = 'value' THEN 'completed'
         WHEN s.data ->> '$.choice' = 'fail' THEN 'failed'
+        WHEN b.kind = 'run' AND e.data ->> '$.error.type' LIKE '%ChildCancelled' THEN 'cancelled'
         WHEN e.type IS NOT NULL THEN substr(e.type, 6)
         WHEN b.type = 'wait_started' THEN 'waiting'
         WHEN l.execution IS NOT NULL THEN 'running'
+        WHEN b.kind = 'run' THEN 'interrupted'
         ELSE 'in_doubt'
     END AS status,
     1 + greatest(coalesce(b.attempt, 0), coalesce(t.attempts, 0), coalesce(e.attempt, 0)) AS attempts,

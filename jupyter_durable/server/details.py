@@ -6,6 +6,7 @@ from typing import Any
 
 import msgspec
 
+from jupyter_durable.call import RUN
 from jupyter_durable.capture.answers import Recorded, from_value
 from jupyter_durable.entries import Entry
 from jupyter_durable.event_data import OutputItem, Payload, RequestInfo, WaitInfo
@@ -19,6 +20,7 @@ from jupyter_durable.events import (
     StepOutput,
     StepSettled,
     StepStarted,
+    StepUndone,
 )
 from jupyter_durable.log.listing import Listing
 from jupyter_durable.server import inert, messages, replies
@@ -32,6 +34,7 @@ from jupyter_durable.server.reading import Events, events_of
 from jupyter_durable.server.shapes import (
     AdoptedFrom,
     AnswerItem,
+    CompensationItem,
     ErrorView,
     Failure,
     ModelCall,
@@ -80,11 +83,12 @@ def detail(view: LogView, run: str, branch: str, number: int) -> StepDetail:
                     if entry.settlement is None
                     else Settled(choice=entry.settlement.choice, by=entry.settlement.by),
                     adopted_from=parts.adopted_from(listing),
-                    attempts=attempts(parts.events, running),
+                    attempts=[] if entry.kind == RUN else attempts(parts.events, running),
                     outputs=parts.outputs(),
                     notices=notices(entry.notices),
                     call=parts.call() if entry.kind == "model" else None,
                     wait=wait_part(entry),
+                    compensation=parts.compensation(),
                     note=parts.note,
                 )
 
@@ -159,6 +163,21 @@ class _Parts:
         origin = listing.entries.get(adopted.execution)
         name = "" if origin is None else origin.header.branch_name
         return AdoptedFrom(execution=adopted.execution, seq=adopted.seq, branch_name=name)
+
+    def compensation(self) -> CompensationItem | None:
+        """What undoes it, and who has: a person, or a step of the same branch."""
+        entry, history = self._track.entry, self._index.history
+        if entry.compensation is None:
+            return None
+        told = self._last(StepUndone)
+        step = history.undone.get(entry.compensation.id)
+        ended = None if step is None else self._index.tracks[step.begun].ended
+        return CompensationItem(
+            name=entry.compensation.name,
+            undone=history.is_undone(entry),
+            by="" if told is None else told.data.by,
+            at=told.at if told is not None else ended,
+        )
 
     def outputs(self) -> list[OutputView]:
         """What it wrote, up to a length."""

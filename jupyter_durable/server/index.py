@@ -14,6 +14,7 @@ from itertools import islice
 import msgspec
 
 from jupyter_durable import clock
+from jupyter_durable.call import RUN
 from jupyter_durable.comparing import NO_DIGEST, digest
 from jupyter_durable.entries import Entry
 from jupyter_durable.errors import LogError, LogTooNew, LogUntrusted
@@ -72,6 +73,8 @@ class BranchIndex:
         """Every event that concerns a step, in order of seq."""
         self.states: dict[str, int] = {}
         self.open: dict[int, Track] = {}
+        self.begun = 0
+        """Child runs that have no end, and in which nothing waits."""
         self.spent, self.saved = Sum(), Sum()
         self.notices: list[Notice] = []
         self.progress: Progress | None = None
@@ -299,20 +302,36 @@ class BranchIndex:
             track.value = digest(event.data.payload, entry.kind)
         self._enter(track, seq, tells=not isinstance(event, StepBeat | Progressed))
 
+    def _count(self, track: Track, more: int) -> None:
+        if track.entry.kind != RUN:  # a child run is no step
+            word = raw_state(track)
+            self.states[word] = self.states.get(word, 0) + more
+
     def _leave(self, track: Track) -> None:
-        word = raw_state(track.entry)
-        self.states[word] = self.states.get(word, 0) - 1
+        self._count(track, -1)
         self.open.pop(track.entry.begun, None)
+        if track.entry.waits:
+            self._waits_inside(track, -1, self.head)
 
     def _enter(self, track: Track, seq: int, *, tells: bool = True) -> None:
-        word = raw_state(track.entry)
-        self.states[word] = self.states.get(word, 0) + 1
-        if word == "open":
+        self._count(track, 1)
+        if track.entry.kind != RUN and raw_state(track) == "open":
             self.open[track.entry.begun] = track
         track.changed = seq
         if tells:  # a sign of life moves the row, and there may be thousands
             track.events += (seq,)
         self.changes.append((seq, track))
+        if track.entry.waits:
+            self._waits_inside(track, 1, seq)
+
+    def _waits_inside(self, track: Track, more: int, seq: int) -> None:
+        """A wait has begun or ended: the child runs around it stand otherwise now."""
+        while (around := self.tracks.get(track.parent)) is not None:
+            track = around
+            if track.entry.kind == RUN:
+                track.waits += more
+                track.changed = seq
+                self.changes.append((seq, track))
 
     # Asking ----------------------------------------------------------------------------------------------------------
 
@@ -324,7 +343,7 @@ class BranchIndex:
             seq, track = changes[place]
             if track.changed != seq:
                 continue
-            if len(found) >= limit:
+            if len(found) >= limit and (not found or found[-1].changed != seq):
                 return found, found[-1].changed if found else after, True
             found.append(track)
         return found, self.head, False

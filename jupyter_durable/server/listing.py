@@ -30,6 +30,7 @@ from jupyter_durable.server.shapes import (
     Runs,
     RunStatus,
     SampleItem,
+    UndoneItem,
 )
 from jupyter_durable.server.waiting import waiting
 
@@ -181,6 +182,8 @@ def run_status(branch: BranchView) -> RunStatus:
     if branch.undone is not None and not branch.newest.running:
         return "undone"
     word = _status(branch.newest)
+    if word == "cancelled":
+        return "interrupted"  # it was resumed since, and its cell has not run yet
     return "stopped" if word == "decided" else word
 
 
@@ -210,6 +213,7 @@ def branch_item(branch: BranchView, branches: list[BranchView], records: list[Ex
         fork=_fork(branch),
         set={name: text_of(payload, _SET) for name, payload in branch.first.set.items()},
         sample=_sample(branch),
+        undone=_undone(branch),
         reads=[name for name, said in branch.newest.header.inputs.items() if not said.startswith(_CODE)],
         switched=next((e.header.switched for e in reversed(branch.executions) if e.header.switched), ""),
         source=branch.newest.header.source,
@@ -229,6 +233,11 @@ def _sample(branch: BranchView) -> SampleItem | None:
         return None
     value = "" if outcome is None else outcome.shown
     return SampleItem(number=sample.number, of=sample.of, first=sample.first, value=value)
+
+
+def _undone(branch: BranchView) -> UndoneItem | None:
+    undone = branch.undone
+    return None if undone is None else UndoneItem(by=undone.by, at=undone.at, finished=undone.finished)
 
 
 def _execution(record: ExecutionRecord, view: LogView) -> ExecutionItem:

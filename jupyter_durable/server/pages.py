@@ -19,7 +19,7 @@ from jupyter_durable.server.shapes import (
     Totals,
     UsageItem,
 )
-from jupyter_durable.server.tracks import Sum, Track, raw_state
+from jupyter_durable.server.tracks import BEGUN, Sum, Track, raw_state
 
 LIMIT = 10_000
 """Rows of a page at most."""
@@ -92,7 +92,7 @@ def row(track: Track, running: str) -> StepRow:
         name=name,
         label=name if entry.key.n == 0 else f"{name}#{entry.key.n}",
         kind=entry.kind,
-        status=status(entry, running),
+        status=status(track, running),
         scope=entry.key.scope,
         parent=None if track.parent < 0 else track.parent,
         cell=track.cell,
@@ -114,10 +114,12 @@ def row(track: Track, running: str) -> StepRow:
     )
 
 
-def status(entry: Entry, running: str) -> StepStatus:
+def status(track: Track, running: str) -> StepStatus:
     """The status word of a step."""
-    word = raw_state(entry)
-    if word == "open" and running and entry.execution == running:
+    word = raw_state(track)
+    if word == BEGUN:
+        return "running" if running else "interrupted"
+    if word == "open" and running and track.entry.execution == running:
         return "running"
     return "in_doubt" if word in {"open", "interrupted"} else word  # type: ignore[return-value] # the rest are words of both
 
@@ -177,7 +179,7 @@ def totals(index: BranchIndex, running: str) -> Totals:
         if not by_status["in_doubt"]:
             del by_status["in_doubt"]
     return Totals(
-        steps=len(index.tracks),
+        steps=sum(index.states.values()),
         by_status=by_status,
         calls=spent.calls,
         tokens=spent.tokens,

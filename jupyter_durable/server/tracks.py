@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import msgspec
 
+from jupyter_durable.call import RUN
+from jupyter_durable.child_runs import was_cancelled
 from jupyter_durable.comparing import NO_DIGEST
 from jupyter_durable.entries import Entry
 from jupyter_durable.event_data import Head, Usage
@@ -35,6 +37,8 @@ class Track(msgspec.Struct, eq=False, gc=False):
     """Digest of the stored value."""
     events: tuple[int, ...] = ()
     """Seq of every event that concerns it."""
+    waits: int = 0
+    """Of a child run: how many waits inside of it nothing has ended yet."""
 
 
 class Segment(msgspec.Struct, eq=False):
@@ -80,8 +84,17 @@ class Sum(msgspec.Struct, eq=False):
         self.unpriced += usage.cost is None
 
 
-def raw_state(entry: Entry) -> str:
-    """The state of an entry, with adoption and waiting as ones of their own."""
+BEGUN = "begun"
+"""The state of a child run that has no end: its code runs again with its cell, so it is never in doubt."""
+
+
+def raw_state(track: Track) -> str:
+    """The state of a step, with adoption, waiting and open child runs as ones of their own."""
+    entry = track.entry
+    if entry.kind == RUN and entry.state in ("open", "interrupted"):
+        return "waiting" if track.waits else BEGUN
+    if entry.kind == RUN and was_cancelled(entry):
+        return "cancelled"
     if entry.waits:
         return "waiting"
     return "adopted" if entry.adopted is not None and entry.seq == entry.end else entry.state

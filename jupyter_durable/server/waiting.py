@@ -33,7 +33,7 @@ def waiting(newest: BranchView, branches: list[BranchView], records: list[Execut
     outcome = execution.outcome
     if newest.undone is not None and not execution.running:
         return None
-    if execution.running or (outcome is not None and outcome.status in ("completed", "failed")):
+    if execution.running:
         return None
     if newest.cancelled is not None:
         return Waiting(
@@ -41,9 +41,13 @@ def waiting(newest: BranchView, branches: list[BranchView], records: list[Execut
             message=f"It was {said(newest.cancelled)}. It goes on only when it is resumed."[:_MESSAGE],
             since=newest.cancelled.sent,
         )  # fmt: skip
+    if outcome is not None and outcome.status in ("completed", "failed"):
+        return None
     record = next(each for each in records if each.header.execution == execution.header.execution)
     decided = max((each.started for each in records if each.header.purpose == "decide"), default=0.0) > record.started
     kind, message = _kind(outcome, decided=decided)
+    if outcome is not None and outcome.status == "cancelled":
+        kind, message = "resume", "It was resumed. Run the cell again: it goes on from where it was cancelled."
     about = outcome.about if outcome is not None and not decided else ()
     origin = newest.first.origin
     of_origin = bool(about) and about[0].origin and origin is not None

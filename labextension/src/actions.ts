@@ -2,6 +2,7 @@
  * What a person can do from the panel. Each deed is one entry of a list below: the panel draws a button for it, and
  * `commands.ts` makes a command of it. A new one is a new entry, and a sentence in `docs/panel.md`.
  */
+import { canCancel, canCancelChild } from './cancelling';
 import type { IWords } from './format';
 import type { IStepRow } from './shapes';
 import type { Form, Store } from './store';
@@ -19,6 +20,8 @@ export interface IActions {
   runCell?: (run: string) => void;
   /** Whether cells are run again by themselves once they can go on; absent where that cannot be. */
   goesOn?: () => boolean;
+  /** Run the cell of a run on a new branch, with nothing reused. */
+  fresh?: (run: string) => void;
   /** Run the cell of a run again, from a step on. */
   runFrom?: (run: string, step: number) => void;
   /** Put the chosen step into the clipboard, as Python that asks the log for it. */
@@ -67,6 +70,15 @@ export const STEP_DEEDS: readonly IStepDeed[] = [
     id: 'copy',
     label: words => words.__('Copy as code'),
     of: ({ copyStep }) => copyStep ?? null
+  },
+  {
+    id: 'cancel-child',
+    label: words => words.__('Cancel the child run …'),
+    form: 'cancel-child',
+    of: (_, store, row) =>
+      canCancelChild(row, store.history, store.item, store.shown)
+        ? () => store.toggleForm('cancel-child')
+        : null
   }
 ];
 
@@ -77,5 +89,11 @@ export const RUN_DEEDS: readonly IRunDeed[] = [
     label: words => words.__('Send a signal …'),
     form: 'signal',
     of: (_, store) => () => store.toggleForm('signal')
+  },
+  {
+    id: 'cancel',
+    label: words => words.__('Cancel …'),
+    form: 'cancel',
+    of: (_, store) => (store.item && canCancel(store.item) ? () => store.toggleForm('cancel') : null)
   }
 ];

@@ -4,11 +4,13 @@ import type {
   IAnswerQuestion,
   IAbout,
   IBill,
+  ICancelQuestion,
   IDecideQuestion,
   IDiff,
   IDone,
   IForkQuestion,
   IPage,
+  IResumeQuestion,
   IRunDetail,
   IRuns,
   ISettleQuestion,
@@ -77,6 +79,14 @@ export class Api {
 
   switch(question: ISwitchQuestion): Promise<IDone> {
     return this.post(['switch'], question);
+  }
+
+  cancel(question: ICancelQuestion): Promise<IDone> {
+    return this.post(['cancel'], question);
+  }
+
+  resume(question: IResumeQuestion): Promise<IDone> {
+    return this.post(['resume'], question);
   }
 
   waiting(): Promise<IWaits> {

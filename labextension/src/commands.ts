@@ -7,6 +7,7 @@ import { refreshIcon } from '@jupyterlab/ui-components';
 import type { ReadonlyPartialJSONObject } from '@lumino/coreutils';
 import { again } from './again';
 import { addBranchCommands } from './branchCommands';
+import { addCancelCommands } from './cancelCommands';
 import { durableCells } from './cells';
 import { confirmAgain } from './dialogs';
 import { codeOf } from './code';
@@ -93,7 +94,10 @@ export function addCommands(app: JupyterFrontEnd, palette: ICommandPalette | nul
         }
       }
     },
-    isEnabled: () => (store.runs?.runs ?? []).some(run => run.here && store.canGoOn(run)),
+    isEnabled: args =>
+      (store.runs?.runs ?? []).some(run =>
+        args['run'] ? run.run === args['run'] : run.here && store.canGoOn(run)
+      ),
     execute: args => what.resume(typeof args['run'] === 'string' ? args['run'] : '', args['anyway'] === true)
   });
   commands.addCommand(CommandIDs.waiting, {
@@ -219,6 +223,7 @@ export function addCommands(app: JupyterFrontEnd, palette: ICommandPalette | nul
     }
   });
   addBranchCommands(app, { store, words, open: what.open });
+  addCancelCommands(app, { store, tracker, words, open: what.open, active });
   store.changed.connect(() => commands.notifyCommandChanged());
 
   if (palette) {

@@ -99,9 +99,14 @@ export interface IState {
   word: string;
   /** Ending of the class that gives it its colour. */
   tone: 'good' | 'busy' | 'bad' | 'warn' | 'calm';
+  /** What the word means, where that is not plain. */
+  about?: string;
 }
 
-export function stepState(status: StepStatus, source: Source, words: IWords): IState {
+/**
+ * @param kind - of the step: a child run is executed again with its cell, so it is not said to be replayed
+ */
+export function stepState(status: StepStatus, source: Source, words: IWords, kind = 'step'): IState {
   switch (status) {
     case 'running':
       return { sign: '▶', word: words.__('running'), tone: 'busy' };
@@ -109,6 +114,8 @@ export function stepState(status: StepStatus, source: Source, words: IWords): IS
       return { sign: '◔', word: words.__('waiting'), tone: 'warn' };
     case 'in_doubt':
       return { sign: '?', word: words.__('in doubt'), tone: 'warn' };
+    case 'interrupted':
+      return { sign: '‖', word: words.__('interrupted'), tone: 'warn' };
     case 'failed':
       return { sign: '✕', word: words.__('failed'), tone: 'bad' };
     case 'cancelled':
@@ -118,6 +125,9 @@ export function stepState(status: StepStatus, source: Source, words: IWords): IS
     case 'adopted':
       return { sign: '↪', word: words.__('kept'), tone: 'calm' };
     default:
+      if (kind === 'run') {
+        return { sign: '✓', word: words.__('completed'), tone: 'good' };
+      }
       return source === 'replayed'
         ? { sign: '↻', word: words.__('replayed'), tone: 'calm' }
         : { sign: '✓', word: source === 'live' ? words.__('new') : words.__('recorded'), tone: 'good' };
@@ -135,11 +145,30 @@ export function runState(status: RunStatus, words: IWords): IState {
     case 'interrupted':
       return { sign: '‖', word: words.__('interrupted'), tone: 'warn' };
     case 'continued':
-      return { sign: '↻', word: words.__('continued'), tone: 'warn' };
+      return {
+        sign: '↻',
+        word: words.__('continued'),
+        tone: 'warn',
+        about: words.__(
+          'It has handed its state on (durable.continue_as_new): the run begins anew with that.'
+        )
+      };
     case 'parked':
       return { sign: '◔', word: words.__('parked'), tone: 'warn' };
     case 'undone':
-      return { sign: '↶', word: words.__('undone'), tone: 'calm' };
+      return {
+        sign: '↶',
+        word: words.__('undone'),
+        tone: 'calm',
+        about: words.__('A person has undone what it did: nothing of it is replayed or continued.')
+      };
+    case 'cancelled':
+      return {
+        sign: '–',
+        word: words.__('cancelled'),
+        tone: 'calm',
+        about: words.__('Somebody has cancelled it: it goes on only when it is resumed.')
+      };
     default:
       return { sign: '△', word: words.__('needs a decision'), tone: 'warn' };
   }
@@ -177,6 +206,11 @@ export function waitsText(run: IRunItem, words: IWords): string {
 
 /** What a person wants to know of a row's source: was it bought just now, and if not, where does it come from? */
 export function sourceText(row: IStepRow, source: Source, words: IWords): string {
+  if (row.kind === 'run') {
+    return words.__(
+      'A part of the run, with a name of its own. Its code runs again with the cell, and what is recorded in it comes back.'
+    );
+  }
   if (row.status === 'in_doubt') {
     return words.__('It was begun, and its end is not known.');
   }

@@ -67,6 +67,7 @@ function activate(
     goesOn: () => resuming.goesOn,
     resume: run => void app.commands.execute(CommandIDs.resume, run ? { run } : {}),
     runCell: run => void app.commands.execute(CommandIDs.resume, { run, anyway: true }),
+    fresh: run => void app.commands.execute(CommandIDs.fresh, { run }),
     runFrom: (run, step) => void app.commands.execute(CommandIDs.from, { run, step }),
     copyStep: () => void app.commands.execute(CommandIDs.copy),
     view: name => void app.commands.execute(CommandIDs.view, { view: name })

@@ -53,8 +53,14 @@ export function merge(history: IHistory, page: IPage): IHistory {
   return { rows, page: { ...page, rows: [] }, version: same ? history.version : history.version + 1 };
 }
 
-/** The status of a row: a running one whose execution is gone is in doubt, without any event that would say so. */
+/**
+ * The status of a row: a running one whose execution is gone is in doubt, without any event that would say so. The code
+ * of a child run runs again with its cell, in whatever execution that is.
+ */
 export function statusOf(row: IStepRow, history: IHistory): StepStatus {
+  if (row.kind === 'run' && (row.status === 'running' || row.status === 'interrupted')) {
+    return history.page?.running ? 'running' : 'interrupted';
+  }
   return row.status === 'running' && row.execution !== history.page?.running ? 'in_doubt' : row.status;
 }
 
@@ -221,7 +227,8 @@ function counted(children: ReadonlyMap<string, readonly IStepRow[]>): (key: stri
     let sum = known.get(key);
     if (sum === undefined) {
       const list = children.get(key) ?? [];
-      sum = list.reduce((total, row) => total + 1 + count(stepKey(row.number)), 0);
+      // A child run is no step; what is in it is.
+      sum = list.reduce((total, row) => total + (row.kind === 'run' ? 0 : 1) + count(stepKey(row.number)), 0);
       known.set(key, sum);
     }
     return sum;
@@ -231,9 +238,13 @@ function counted(children: ReadonlyMap<string, readonly IStepRow[]>): (key: stri
 
 /** How many steps were replayed or kept, and how many were executed by the newest execution. */
 export function sums(history: IHistory): { steps: number; replayed: number; live: number; failed: number } {
-  const sum = { steps: history.rows.size, replayed: 0, live: 0, failed: 0 };
+  const sum = { steps: 0, replayed: 0, live: 0, failed: 0 };
   for (const row of history.rows.values()) {
+    if (row.kind === 'run') {
+      continue;
+    }
     const source = sourceOf(row, history);
+    sum.steps++;
     sum.live += source === 'live' ? 1 : 0;
     sum.replayed += source === 'replayed' || source === 'kept' ? 1 : 0;
     sum.failed += row.status === 'failed' ? 1 : 0;

@@ -171,6 +171,7 @@ function isDurable(cell: CodeCell): boolean {
 const QUESTIONS = ['InDoubtError', 'ValueNotStored', 'DecisionNeeded'];
 const REPLAY_ONLY = 'ReplayOnlyError';
 const PARKED = 'Parked';
+const CANCELLED = 'RunCancelled';
 
 /**
  * Replay a durable cell, and ask at the first step that is not in the log.
@@ -219,13 +220,18 @@ function stoppedAt(panel: NotebookPanel, cell: CodeCell, words: IWords): IEnd {
   const message =
     error?.name === PARKED
       ? words.__('%1 waits, and is parked. The cells after it were not run.', name)
-      : error && QUESTIONS.includes(error.name)
-        ? words.__('%1 waits for you: it asks what becomes of a step. The cells after it were not run.', name)
-        : words.__(
-            '%1 did not come to its end%2. The cells after it were not run.',
-            name,
-            error ? ` (${error.name})` : ''
-          );
+      : error?.name === CANCELLED
+        ? words.__('%1 was cancelled. The cells after it were not run.', name)
+        : error && QUESTIONS.includes(error.name)
+          ? words.__(
+              '%1 waits for you: it asks what becomes of a step. The cells after it were not run.',
+              name
+            )
+          : words.__(
+              '%1 did not come to its end%2. The cells after it were not run.',
+              name,
+              error ? ` (${error.name})` : ''
+            );
   return { how: 'stopped', cell, message };
 }
 

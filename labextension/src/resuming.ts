@@ -49,6 +49,11 @@ export class Resuming {
     if (!notebook || !store.api) {
       return;
     }
+    if (run && store.runs?.runs.some(each => each.run === run && each.status === 'cancelled')) {
+      if (!(await this.lift(notebook, store.api, run))) {
+        return;
+      }
+    }
     const runs = store.runs?.runs ?? [];
     const found = await prospect(notebook, store.api, runs, run, store.waits ?? [], anyway);
     if (found.cells.length === 0) {
@@ -61,6 +66,31 @@ export class Resuming {
       );
     } else {
       await this.go(notebook, found);
+    }
+  }
+
+  /** Let a cancelled run go on, if it has a cell here and can go on at once; that executes nothing yet. */
+  private async lift(notebook: NotebookPanel, api: Api, run: string): Promise<boolean> {
+    const { store, words } = this.host;
+    const found = await prospect(notebook, api, store.runs?.runs ?? [], run, [], true);
+    if (found.cells.length === 0) {
+      return true; // which is said by who asked
+    }
+    try {
+      await api.resume({ run });
+      store.sent(run);
+      await store.refresh();
+      const item = store.runs?.runs.find(each => each.run === run);
+      if (item?.status === 'parked' && !store.canGoOn(item)) {
+        Notification.info(words.__('%1 may go on, and waits as it did before.', item.name), {
+          autoClose: 5000
+        });
+        return false;
+      }
+      return true;
+    } catch (reason) {
+      Notification.warning(reason instanceof Error ? reason.message : String(reason), { autoClose: 10_000 });
+      return false;
     }
   }
 

@@ -115,7 +115,7 @@ export interface IDone {
 
 export type RunStatus = 'running' | 'completed' | 'failed' | 'interrupted' | 'stopped' | 'decided' | 'parked' | 'cancelled' | 'undone' | 'continued';
 
-export type StepStatus = 'running' | 'waiting' | 'in_doubt' | 'completed' | 'failed' | 'cancelled' | 'not_stored' | 'adopted';
+export type StepStatus = 'running' | 'waiting' | 'in_doubt' | 'interrupted' | 'completed' | 'failed' | 'cancelled' | 'not_stored' | 'adopted';
 
 export interface IProblem {
   format: number;
@@ -270,6 +270,13 @@ export interface IWaitPart {
   receipt: IAnswerItem | null;
 }
 
+export interface ICompensationItem {
+  name: string;
+  undone: boolean;
+  by: string;
+  at: number | null;
+}
+
 export interface IStepDetail {
   format: number;
   log: string;
@@ -290,6 +297,7 @@ export interface IStepDetail {
   notices: INoticeItem[];
   call: IModelCall | null;
   wait: IWaitPart | null;
+  compensation: ICompensationItem | null;
   note: string;
 }
 
@@ -376,6 +384,12 @@ export interface ISampleItem {
   value: string;
 }
 
+export interface IUndoneItem {
+  by: string;
+  at: number;
+  finished: boolean;
+}
+
 export interface IBranchItem {
   branch: string;
   name: string;
@@ -390,6 +404,7 @@ export interface IBranchItem {
   reads: string[];
   switched: string;
   sample: ISampleItem | null;
+  undone: IUndoneItem | null;
   source: string;
 }
 

@@ -29,6 +29,7 @@ export class StatusWidget extends ReactWidget {
     const waiting = countWaiting(this.store);
     const open = runs.filter(isUnfinished).length;
     const parked = runs.filter(run => run.status === 'parked').length;
+    const cancelled = runs.filter(run => run.status === 'cancelled').length;
     const totals = this.store.history.page?.totals;
     const parts = [
       running > 0
@@ -37,7 +38,9 @@ export class StatusWidget extends ReactWidget {
           ? words._n('%1 durable cell unfinished', '%1 durable cells unfinished', open)
           : parked > 0
             ? words._n('%1 durable cell parked', '%1 durable cells parked', parked)
-            : words.__('durable: completed'),
+            : cancelled > 0
+              ? words._n('%1 durable cell cancelled', '%1 durable cells cancelled', cancelled)
+              : words.__('durable: completed'),
       ...(waiting > 0 ? [words._n('%1 waiting', '%1 waiting', waiting)] : []),
       ...(totals && totals.calls > 0 ? [spentText(totals, words)] : [])
     ];

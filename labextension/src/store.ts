@@ -18,7 +18,7 @@ const PAGE = 5000;
 /** Hints come in bursts while steps are short: what comes within this time (ms) is answered by one question. */
 const TOGETHER = 120;
 /** What is filled in: at the chosen step, or below the head of the run. */
-export type Form = 'fork' | 'signal';
+export type Form = 'fork' | 'signal' | 'cancel' | 'cancel-child';
 
 export type Phase = 'idle' | 'loading' | 'ready' | 'missing' | 'error';
 
@@ -204,7 +204,7 @@ export class Store implements IDisposable {
   chooseStep(step: number | null): void {
     if (step !== this.step) {
       this.step = step;
-      this.form = this.form === 'fork' ? null : this.form;
+      this.form = this.form === 'fork' || this.form === 'cancel-child' ? null : this.form;
       this.emit();
     }
   }

@@ -21,7 +21,9 @@ export const CommandIDs = {
   waiting: 'jupyter-durable:show-waiting',
   fork: 'jupyter-durable:fork',
   switch: 'jupyter-durable:switch-branch',
-  signal: 'jupyter-durable:send-signal'
+  signal: 'jupyter-durable:send-signal',
+  cancel: 'jupyter-durable:cancel',
+  cancelChild: 'jupyter-durable:cancel-child'
 } as const;
 
 /** The views that open beside the notebook. */

@@ -1,4 +1,5 @@
 /** What runs wait for: which of them can go on, and how it is said. Pure. */
+import { whose } from './cancelling';
 import { type IState, isUnfinished, type IWords, left, moment } from './format';
 import type { IRunItem, IWaitItem } from './shapes';
 
@@ -81,10 +82,11 @@ const LONGEST = 140;
 
 /** That a run asks a person, in a sentence. */
 export function asksText(wait: IWaitItem, words: IWords): string {
+  const name = whose(wait.run_name, wait.child);
   if (wait.kind === 'signal') {
-    return words.__('Run %1 waits for the signal %2.', wait.run_name, wait.signal);
+    return words.__('Run %1 waits for the signal %2.', name, wait.signal);
   }
   const { question } = wait;
   const told = question.length > LONGEST ? `${question.slice(0, LONGEST)} …` : question;
-  return words.__('Run %1 asks: %2', wait.run_name, told);
+  return words.__('Run %1 asks: %2', name, told);
 }

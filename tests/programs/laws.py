@@ -19,7 +19,7 @@ from tests.programs.lives import Lived
 from tests.programs.model import Reading
 from tests.programs.outside import People, World, site_of
 
-OPEN = {"in_doubt", "running", "waiting"}
+OPEN = {"in_doubt", "interrupted", "running", "waiting"}
 
 
 def branches(log: EventLog) -> dict[str, tuple[ExecutionHeader, History]]:

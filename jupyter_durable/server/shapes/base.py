@@ -30,9 +30,12 @@ RunStatus = Literal[
 only wrote down what a person decided (never the status of a run or branch); ``undone``: a person has undone the
 branch."""
 
-StepStatus = Literal["running", "waiting", "in_doubt", "completed", "failed", "cancelled", "not_stored", "adopted"]
+StepStatus = Literal[
+    "running", "waiting", "in_doubt", "interrupted", "completed", "failed", "cancelled", "not_stored", "adopted"
+]
 """``in_doubt``: begun, and its end is not known. ``not_stored``: done, and its value could not be stored. ``adopted``:
-its result was taken over from the branch of origin."""
+its result was taken over from the branch of origin. ``interrupted``: a child run without an end, in a run that nobody
+executes."""
 
 
 class Problem(Shape, frozen=True, kw_only=True):

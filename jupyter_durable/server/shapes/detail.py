@@ -182,6 +182,17 @@ class WaitPart(Shape, frozen=True, kw_only=True):
     """The answer that the run has taken; ``null`` for a timer, and while it waits."""
 
 
+class CompensationItem(Shape, frozen=True, kw_only=True):
+    """What undoes a step, and whether it is undone."""
+
+    name: str
+    """Of the function."""
+    undone: bool
+    by: str
+    """Who undid it; empty: its run itself, or nobody."""
+    at: float | None
+
+
 class StepDetail(Shape, frozen=True, kw_only=True):
     """GET runs/RUN/branches/BRANCH/steps/NUMBER. Arguments are not here: the log keeps their digest, not them."""
 
@@ -208,5 +219,7 @@ class StepDetail(Shape, frozen=True, kw_only=True):
     """Of a step of kind ``model``."""
     wait: WaitPart | None
     """Of a step that waits, or has waited."""
+    compensation: CompensationItem | None
+    """Of a step that can be undone."""
     note: str
     """A sentence, if something of it cannot be shown."""

@@ -58,7 +58,8 @@ class Waiting(Shape, frozen=True, kw_only=True):
     kind: Literal["settle", "decide", "resume", "read", "answer", "timer", "cancelled"]
     """``settle``: say what happened to a step, by POST settle. ``decide``: say what becomes of steps after an edit, by
     POST decide. ``resume``: run the cell again. ``read``: it stopped for another reason, which the message says.
-    ``answer``: it is parked until somebody answers, see GET waiting. ``timer``: it is parked until a moment comes."""
+    ``answer``: it is parked until somebody answers, see GET waiting. ``timer``: it is parked until a moment comes.
+    ``cancelled``: somebody has cancelled it, see the message; POST resume lets it go on."""
     branch: str
     """Id of the branch that the steps are of."""
     branch_name: str
@@ -144,6 +145,15 @@ class SampleItem(Shape, frozen=True, kw_only=True):
     """The cell's last expression as text; empty where there is none (yet)."""
 
 
+class UndoneItem(Shape, frozen=True, kw_only=True):
+    """That a person has undone a branch: its recorded results are true no more, and its cell does not replay them."""
+
+    by: str
+    at: float
+    finished: bool
+    """False: the undo has not come to its end; it goes on when it is asked for again."""
+
+
 class BranchItem(Shape, frozen=True, kw_only=True):
     """One branch."""
 
@@ -169,6 +179,8 @@ class BranchItem(Shape, frozen=True, kw_only=True):
     switched: str
     """Who has chosen it last, of several branches, to be taken up next; empty: nobody."""
     sample: SampleItem | None
+    undone: UndoneItem | None
+    """Who has undone it; ``null`` if nobody has."""
     source: str
     """The cell as it was, secrets redacted."""
 

@@ -28,9 +28,12 @@ class StepRow(Shape, frozen=True, kw_only=True):
     """One step in a listing. Apart from `status` ``running``, a row is a function of the history alone.
 
     A row of status ``running`` turns into ``in_doubt`` without a new event when `Page.running` no longer names its
-    `execution`; the client does that. Where a value comes from is to be read so: ``adopted``: from another branch;
-    else, if `execution` is `Page.newest`: executed live by it; else, if `Page.newest_status` is ``completed``:
-    replayed by it; else: recorded earlier.
+    `execution`; the client does that. One of kind ``run`` that has no end is ``waiting`` while something in it waits;
+    else it is ``running`` while `Page.running` names any execution, and ``interrupted`` otherwise.
+
+    Where a value comes from is to be read so: ``adopted``: from another branch; else, if `execution` is
+    `Page.newest`: executed live by it; else, if `Page.newest_status` is ``completed``: replayed by it; else: recorded
+    earlier.
     """
 
     number: int
@@ -41,7 +44,7 @@ class StepRow(Shape, frozen=True, kw_only=True):
     label: str
     """``search``, or ``search#2`` for the third equal call."""
     kind: str
-    """``step``, ``model``, ``tool``, ``now``, ``random``, ``uuid``."""
+    """``step``, ``model``, ``tool``, ``now``, ``random``, ``uuid``; ``run``: a child run, parent of what is in it."""
     status: StepStatus
     scope: str
     """Path of tasks, threads and outer steps that the call was made in; empty for the cell itself."""

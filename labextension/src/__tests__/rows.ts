@@ -145,6 +145,7 @@ export function branchItem(other: Partial<IBranchItem> = {}): IBranchItem {
     reads: [],
     switched: '',
     sample: null,
+    undone: null,
     source: '',
     ...other
   };

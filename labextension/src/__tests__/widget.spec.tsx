@@ -39,6 +39,7 @@ class Kernel {
   silent = false;
   status = 'running';
   asked: string[] = [];
+  cancelled: unknown[] = [];
   waits: IWaitItem[] = [];
   head = 1;
   /** What was answered, and what is said to it. */
@@ -58,6 +59,9 @@ class Kernel {
       this.asked.push(path.join('/'));
       if (!this.silent) {
         const refused = path[0] === 'answer' && this.refusal !== '';
+        if (path[0] === 'cancel') {
+          this.cancelled.push(body);
+        }
         if (path[0] === 'answer') {
           this.answered.push(body as IAnswerQuestion);
         }
@@ -75,6 +79,9 @@ class Kernel {
     const run = { ...RUN, status: this.status, head: this.head };
     if (path[0] === 'waiting') {
       return { format: 1, log: '/log', waits: this.waits, kept: [] };
+    }
+    if (path[0] === 'cancel') {
+      return { format: 1, message: 'It ends at its next await or step.' };
     }
     if (path[0] === 'answer') {
       return { format: 1, message: 'Answered. Run the cell again to go on.' };
@@ -151,7 +158,8 @@ it('shows the run and its steps at the height that is asked for, and no button t
     'Compare',
     'Spend',
     'SQL',
-    'Send a signal …'
+    'Send a signal …',
+    'Cancel …'
   ]);
   act(end);
 });
@@ -346,6 +354,20 @@ it('sends what a form of a schema makes, once it is right', async () => {
   expect(field?.getAttribute('aria-invalid')).toBe('false');
   await send();
   expect(kernel.answered).toEqual([{ run: 'r', request: 'q1', value: { sum: 3.5 } }]);
+  act(end);
+});
+
+it('cancels the run by a message, and shows what is said to it', async () => {
+  const end = await drawn();
+  act(() => buttons('Cancel …')[0]?.click());
+  expect(el.querySelector('form')?.getAttribute('aria-label')).toBe('Cancel reading-list');
+  await act(async () => {
+    buttons('Cancel the run')[0]?.click();
+    await jest.advanceTimersByTimeAsync(0);
+  });
+  expect(kernel.cancelled).toEqual([{ run: 'r', child: '', reason: '' }]);
+  expect(text()).toContain('It ends at its next await or step.');
+  expect(el.querySelector('form')).toBeNull();
   act(end);
 });
 

@@ -144,7 +144,7 @@ function Side({ row }: { row: IStepRow | null }): JSX.Element {
   }
   return (
     <td>
-      {row.label} <State state={stepState(row.status, 'recorded', words)} />{' '}
+      {row.label} <State state={stepState(row.status, 'recorded', words, row.kind)} />{' '}
       <span className="jp-Durable-note">
         {[duration(row.seconds), usageText(row, words)].filter(Boolean).join(' · ')}
       </span>

@@ -1,10 +1,12 @@
 /** Everything about one step. */
 import * as React from 'react';
 import { type IActions, STEP_DEEDS } from '../actions';
+import { isChild } from '../cancelling';
 import { duration, moment, sourceText, stepState, usageText } from '../format';
 import { sourceOf, statusOf } from '../model';
-import type { IAttemptView, IStepDetail } from '../shapes';
+import type { IAttemptView, ICompensationItem, IStepDetail } from '../shapes';
 import type { Store } from '../store';
+import { CancelChild } from './cancelling';
 import { Conversation } from './conversation';
 import { Fork } from './fork';
 import { Life } from './progress';
@@ -49,7 +51,7 @@ export function Details({ store, actions, number }: IDetailsProps): JSX.Element 
         </Button>
       </header>
       <div className="jp-Durable-facts">
-        <State state={stepState(status, source, words)} />
+        <State state={stepState(status, source, words, row.kind)} />
         <span>{words.__('step %1', row.number)}</span>
         {row.kind !== 'step' && <span>{kindWord(row.kind, words)}</span>}
         {row.seconds !== null && <span>{duration(row.seconds)}</span>}
@@ -71,6 +73,9 @@ export function Details({ store, actions, number }: IDetailsProps): JSX.Element 
           );
         })}
       </div>
+      {store.form === 'cancel-child' && isChild(row) && (
+        <CancelChild key={`cancel ${run}/${number}`} store={store} row={row} />
+      )}
       {store.form === 'fork' && <Fork key={`fork ${run}/${shown}/${number}`} store={store} row={row} />}
       {problem && <div className="jp-Durable-error">{problem}</div>}
       <Settle
@@ -126,6 +131,7 @@ function Parts({ detail }: { detail: IStepDetail }): JSX.Element {
           {words.__('Settled by %1: %2', detail.settled.by, detail.settled.choice)}
         </p>
       )}
+      {detail.compensation && <p className="jp-Durable-note">{undoneText(detail.compensation, words)}</p>}
       {detail.adopted_from && (
         <p className="jp-Durable-note">
           {words.__(
@@ -178,6 +184,14 @@ function Parts({ detail }: { detail: IStepDetail }): JSX.Element {
       </details>
     </>
   );
+}
+
+function undoneText({ name, undone, by, at }: ICompensationItem, words: ReturnType<typeof useWords>): string {
+  if (!undone) {
+    return words.__('Can be undone, by %1.', name);
+  }
+  const who = by || words.__('the run itself');
+  return words.__('Undone with %1 by %2, %3.', name, who, at === null ? '?' : moment(at));
 }
 
 function Attempt({ attempt }: { attempt: IAttemptView }): JSX.Element {

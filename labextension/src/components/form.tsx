@@ -9,6 +9,8 @@ interface ISmallFormProps {
   busy: boolean;
   onSubmit: () => void;
   onLeave: () => void;
+  /** What the button says that leaves it; *Cancel* if it is not given. */
+  leave?: string;
   children: React.ReactNode;
 }
 
@@ -55,7 +57,7 @@ export function SmallForm(props: ISmallFormProps): JSX.Element {
         <button type="submit" className="jp-Durable-button jp-mod-styled jp-mod-accept" disabled={props.busy}>
           {props.submit}
         </button>
-        <Button onClick={props.onLeave}>{words.__('Cancel')}</Button>
+        <Button onClick={props.onLeave}>{props.leave ?? words.__('Cancel')}</Button>
       </div>
     </form>
   );

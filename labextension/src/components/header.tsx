@@ -8,6 +8,7 @@ import type { IRunItem } from '../shapes';
 import type { Store } from '../store';
 import { VIEWS } from '../tokens';
 import { Branch, leadsOn } from './branch';
+import { Cancelled, CancelRun, Undone } from './cancelling';
 import { Progress } from './progress';
 import { Decide } from './settle';
 import { SendSignal } from './signal';
@@ -112,6 +113,11 @@ export function Head({ store, actions }: IHeadProps): JSX.Element {
           })}
       </div>
       <Branch key={`branch ${store.run} ${store.shown}`} store={store} actions={actions} />
+      {item && newest && item.status === 'cancelled' && (
+        <Cancelled key={`cancelled ${item.run}`} store={store} actions={actions} run={item} />
+      )}
+      {item && <Undone store={store} actions={actions} run={item} />}
+      {item && store.form === 'cancel' && <CancelRun key={`cancel ${item.run}`} store={store} run={item} />}
       {item && store.form === 'signal' && <SendSignal key={`signal ${item.run}`} store={store} />}
       {item?.waits?.kind === 'settle' && <Asked store={store} actions={actions} run={item} />}
       {item && <Decide key={item.run} store={store} actions={actions} run={item} />}

@@ -12,6 +12,7 @@ import {
 } from '../model';
 import { duration, stepState, usageText } from '../format';
 import { isUntouched } from '../branches';
+import { isChild } from '../cancelling';
 import { progressText } from '../progress';
 import type { StepStatus } from '../shapes';
 import type { IActions } from '../actions';
@@ -184,8 +185,13 @@ function Line({ line, history, cellName }: ILineProps): JSX.Element {
     <>
       {/* In the order of the name that is read aloud, and with spaces, or the words of both are others. */}
       <span className="jp-Durable-label">{row.label}</span>{' '}
-      {row.kind !== 'step' && <span className="jp-Durable-kind">{kindWord(row.kind, words)}</span>}{' '}
-      <State state={stepState(statusOf(row, history), sourceOf(row, history), words)} />{' '}
+      {row.kind !== 'step' && (
+        <span className={`jp-Durable-kind${isChild(row) ? ' jp-mod-child' : ''}`}>
+          {kindWord(row.kind, words)}
+        </span>
+      )}{' '}
+      <State state={stepState(statusOf(row, history), sourceOf(row, history), words, row.kind)} />{' '}
+      {isChild(row) && <span className="jp-Durable-meta jp-mod-used">{insideText(line, words)}</span>}{' '}
       {progressOf(line, history) && row.progress && (
         <Progress progress={row.progress} label={words.__('Progress of %1', row.label)} small />
       )}
@@ -194,10 +200,15 @@ function Line({ line, history, cellName }: ILineProps): JSX.Element {
           {words.__('△ not heard of')}
         </span>
       )}{' '}
-      <span className="jp-Durable-meta">{duration(row.seconds)}</span>{' '}
+      <span className={`jp-Durable-meta${isChild(row) ? ' jp-mod-used' : ''}`}>{duration(row.seconds)}</span>{' '}
       <span className="jp-Durable-meta jp-mod-used">{usageText(row, words)}</span>
     </>
   );
+}
+
+/** How many steps are in a child run. */
+function insideText(line: ILine, words: ReturnType<typeof useWords>): string {
+  return words._n('%1 step', '%1 steps', line.below);
 }
 
 /** How far a step is that has no end. */
@@ -208,6 +219,8 @@ function progressOf({ row }: ILine, history: IHistory): string {
 
 export function kindWord(kind: string, words: ReturnType<typeof useWords>): string {
   switch (kind) {
+    case 'run':
+      return words.__('child run');
     case 'model':
       return words.__('model');
     case 'tool':
@@ -234,11 +247,12 @@ function lineName(
   if (!row) {
     return [cellName(line.cell), words._n('%1 step', '%1 steps', line.below)].join(', ');
   }
-  const state = stepState(statusOf(row, history), sourceOf(row, history), words);
+  const state = stepState(statusOf(row, history), sourceOf(row, history), words, row.kind);
+  const inside = isChild(row) ? insideText(line, words) : '';
   const kind = row.kind === 'step' ? '' : kindWord(row.kind, words);
   const missed = row.missed ? words.__('not heard of') : '';
   const progress = progressOf(line, history);
-  return [row.label, kind, state.word, progress, missed, duration(row.seconds), usageText(row, words)]
+  return [row.label, kind, state.word, inside, progress, missed, duration(row.seconds), usageText(row, words)]
     .filter(Boolean)
     .join(', ');
 }

@@ -97,7 +97,12 @@ export function TimelineView({ store }: { store: Store }): JSX.Element {
             if ((bar.lane < first || bar.lane >= end) && i !== active) {
               return null;
             }
-            const state = stepState(statusOf(bar.row, history), sourceOf(bar.row, history), words);
+            const state = stepState(
+              statusOf(bar.row, history),
+              sourceOf(bar.row, history),
+              words,
+              bar.row.kind
+            );
             return (
               <div key={bar.row.number} role="listitem" className="jp-Durable-barItem" style={style(bar)}>
                 <button

@@ -1,6 +1,7 @@
 /** Everything in the log that waits, at the top of the panel: runs that need a person, questions, signals, timers. */
 import * as React from 'react';
 import type { IActions } from '../actions';
+import { whose } from '../cancelling';
 import { moment, waitsText } from '../format';
 import type { IRunItem, IWaitItem } from '../shapes';
 import type { Store } from '../store';
@@ -24,7 +25,10 @@ export function waitingRuns(store: Store): IRunItem[] {
   const told = new Set((store.waits ?? []).map(wait => wait.run));
   const waiting = (store.runs?.runs ?? []).filter(
     run =>
-      run.waits !== null && !(told.has(run.run) && ['answer', 'timer', 'resume'].includes(run.waits.kind))
+      run.waits !== null &&
+      // Somebody wants it to stay as it is: it is said at the run.
+      run.waits.kind !== 'cancelled' &&
+      !(told.has(run.run) && ['answer', 'timer', 'resume'].includes(run.waits.kind))
   );
   return [...waiting.filter(run => run.here), ...waiting.filter(run => !run.here)];
 }
@@ -59,7 +63,7 @@ export function Waiting({ store, actions }: IWaitingProps): JSX.Element {
             tabIndex={-1}
           >
             <button type="button" className="jp-Durable-link" onClick={() => goToWait(store, actions, wait)}>
-              {wait.run_name}: {waitTitle(wait, words)}
+              {whose(wait.run_name, wait.child)}: {waitTitle(wait, words)}
               {!isHere(store, wait.run) && ` (${wait.notebook.split('/').pop() ?? ''})`}
             </button>
             <Wait

@@ -18,7 +18,7 @@ export function useWords(): IWords {
 /** A state: a sign for the eye, a word for everybody. */
 export function State({ state }: { state: IState }): JSX.Element {
   return (
-    <span className={`jp-Durable-state jp-mod-${state.tone}`}>
+    <span className={`jp-Durable-state jp-mod-${state.tone}`} title={state.about}>
       <span aria-hidden="true" className="jp-Durable-sign">
         {state.sign}
       </span>
