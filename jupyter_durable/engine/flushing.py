@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 
+from jupyter_durable.engine.timers import GIVE_WAY, is_settled, plain_sleep
 from jupyter_durable.errors import LogError
 
 Held = tuple[asyncio.Future[None] | None, asyncio.Future[None]]
@@ -69,7 +70,8 @@ class GroupFlush:
         return before, self._last_return
 
     async def return_in_order(self, *, flush: bool, held: Held | None = None) -> None:
-        """Let a recorded end through after those recorded before it, and after a flush if it was shown.
+        """Let a recorded end through after those recorded before it, and after a flush if it was shown, when nothing
+        else can go on (see `timers.give_way`).
 
         The order in which steps return is then the order in which their ends lie in the log, which is the order of a
         replay. A cancel that comes meanwhile is put off until after the return: the step has its result.
@@ -89,6 +91,14 @@ class GroupFlush:
                     except asyncio.CancelledError:
                         put_off = True
                         task.uncancel()
+            for _ in range(GIVE_WAY):
+                if is_settled(loop):
+                    break
+                try:
+                    await plain_sleep(0)
+                except asyncio.CancelledError:
+                    put_off = True
+                    task.uncancel()
         finally:
             mine.set_result(None)
         if put_off:

@@ -13,14 +13,11 @@ from jupyter_durable.engine.blame import mark_failure
 from jupyter_durable.engine.cancelling import cancelled_again
 from jupyter_durable.engine.execution import Execution
 from jupyter_durable.engine.stats import Status, StepRow
-from jupyter_durable.engine.timers import plain_sleep
+from jupyter_durable.engine.timers import give_way
 from jupyter_durable.entries import Entry
 from jupyter_durable.event_data import Payload
 from jupyter_durable.events import Noticed
 from jupyter_durable.values import restore_error
-
-GIVE_WAY = 64
-"""Turns of the loop, at most, that a recorded step gives way to others before it is over."""
 
 
 async def wait_for_turn(execution: Execution, entry: Entry) -> None:
@@ -38,22 +35,11 @@ async def wait_for_turn(execution: Execution, entry: Entry) -> None:
         execution.order.ended(entry)
         await cancelled_again()
     if turnstile.is_turn_of(entry):
-        # A step that was really executed gave way to all others that could go on, so that they had come to their
-        # queues and locks, or to their steps, before it was over.
-        await _others_have_gone_on(asyncio.get_running_loop())
+        await give_way(asyncio.get_running_loop())
     if not turnstile.ready(entry):
         await turnstile.turn(entry)
         execution.replay.relaxed |= turnstile.relaxed
     execution.order.ended(entry)
-
-
-async def _others_have_gone_on(loop: asyncio.AbstractEventLoop) -> None:
-    """Give way until no other task can go on; some never stop, so not for ever."""
-    ready = getattr(loop, "_ready", None)
-    for _ in range(GIVE_WAY if ready is not None else 3):
-        if ready is not None and not ready:
-            return
-        await plain_sleep(0)
 
 
 def hand_out(execution: Execution, call: Call, verdict: Recorded | Adopt, names: list[str], values: list[Any]) -> Any:

@@ -9,20 +9,20 @@ from __future__ import annotations
 import threading
 from typing import TYPE_CHECKING
 
-from jupyter_durable import clock
+from jupyter_durable.call import RUN
 from jupyter_durable.engine.turnstile import Turnstile
 from jupyter_durable.entries import Entry
-from jupyter_durable.keys import TimerKey
+from jupyter_durable.keys import TimerKey, inner_scope, inside
 
 if TYPE_CHECKING:
     from jupyter_durable.engine.execution import Execution
 
-PATIENCE = 1.0
-"""Seconds in which nothing recorded comes to its end, after which what is to come counts as never coming: there may be
-fewer threads than there were, or the program has changed."""
-
 LOOK = 0.05
 """Seconds between two looks of a thread that waits."""
+
+LOOKS = 20
+"""Looks of a thread (one second), or of the waits of a run, in which nothing recorded comes to its end, after which
+what is to come counts as never coming: there may be fewer threads than there were, or the program has changed."""
 
 
 class Order:
@@ -38,13 +38,15 @@ class Order:
         self._turnstile = Turnstile((), execution.members.tasks) if handed_out else None
         self._passed: list[Entry] = []
         self._ends: list[Entry] | None = [] if handed_out else None
-        """What has a recorded end, in order of the ends; made when first needed."""
+        """What glue code of the run has asked and has a recorded end, in order of the ends; made when first needed.
+        What bodies of steps have asked is theirs: they may be executed again in any order."""
         self._places: dict[int, int] = {}
         """Id of such an entry -> its place among them."""
         self._over: set[int] = set()
         """Ids of the entries whose end was handed out, or will never be."""
         self._at = 0
-        self._moved = clock.monotonic()
+        self._looks = 0
+        """Looks since something recorded came to its end."""
         self._condition = threading.Condition()
         self._waiting = 0
         self._given_up = False
@@ -74,7 +76,7 @@ class Order:
     def ended(self, entry: Entry) -> None:
         """The same, of one that the turnstile knows about already."""
         self._over.add(id(entry))
-        self._moved = clock.monotonic()
+        self._looks = 0
         if self._waiting:
             with self._condition:
                 self._condition.notify_all()
@@ -83,7 +85,7 @@ class Order:
         """Let a synchronous caller go on with a recorded end: in a thread, when all that had ended before it has.
 
         The thread of an event loop never waits here, since the tasks of the loop could not go on. Where nothing comes
-        to its end for `PATIENCE`, the order cannot be kept, and is given up for the rest of the replay.
+        to its end for a second, the order cannot be kept, and is given up for the rest of the replay.
         """
         execution = self._execution
         of_loop = execution.loop is not None and threading.get_ident() == execution.thread
@@ -92,8 +94,8 @@ class Order:
                 self._waiting += 1
                 try:
                     while not (self._given_up or self._is_next(entry)):
-                        self._condition.wait(LOOK)
-                        if clock.monotonic() - self._moved > PATIENCE and not self._is_next(entry):
+                        self._looks += not self._condition.wait(LOOK)
+                        if self._looks > LOOKS and not self._is_next(entry):
                             self._given_up = self._replay.relaxed = True
                             self._condition.notify_all()
                 finally:
@@ -101,11 +103,12 @@ class Order:
         self.passed(entry)
 
     def is_behind(self) -> bool:
-        """Whether recorded ends are still to be handed out, as far as can be seen."""
+        """Whether recorded ends are still to be handed out, as far as can be seen. Asked at every look of the waits."""
         ends = self._all_ends()
         with self._condition:
             self._advance()
-        return self._at < len(ends) and clock.monotonic() - self._moved < PATIENCE
+        self._looks += 1
+        return self._at < len(ends) and self._looks <= LOOKS
 
     def timer_is_recorded(self, key: TimerKey) -> bool:
         """Whether a sleep of glue code is recorded as over."""
@@ -119,8 +122,10 @@ class Order:
 
     def _all_ends(self) -> list[Entry]:
         if self._ends is None:
-            order = self._replay.own.order()
-            self._ends = [what for what, is_end in order if is_end and isinstance(what, Entry)]
+            own = self._replay.own
+            bodies = {inner_scope(entry.key) for entry in own.entries.values() if entry.kind != RUN}
+            ends = (what for what, is_end in own.order() if is_end and isinstance(what, Entry))
+            self._ends = [entry for entry in ends if not inside(entry.key.scope, bodies)]
             self._places = {id(entry): place for place, entry in enumerate(self._ends)}
         return self._ends
 

@@ -23,7 +23,7 @@ from jupyter_durable.engine.handing_out import hand_out, wait_for_turn
 from jupyter_durable.engine.identity import DRIVERS
 from jupyter_durable.engine.registering import registration
 from jupyter_durable.engine.steps import StepSpec, prepare
-from jupyter_durable.engine.timers import plain_sleep
+from jupyter_durable.engine.timers import is_settled, plain_sleep
 from jupyter_durable.errors import DurableControl, StepTimeout
 from jupyter_durable.event_data import Notice
 
@@ -147,7 +147,8 @@ async def carry_out_async(
                 # No await from here to the end of `completed`: what has a result cannot be cancelled any more.
                 CURRENT.reset(token)
                 value = attempt.completed(value)
-                if in_order and (attempt.shown or execution.group.returning):
+                waits = attempt.shown or execution.group.returning or not is_settled(asyncio.get_running_loop())
+                if in_order and waits:
                     await execution.group.return_in_order(flush=attempt.shown)
                 return value
         finally:

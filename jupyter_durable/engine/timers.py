@@ -17,6 +17,27 @@ plain_sleep = asyncio.tasks.sleep
 """The ordinary one, for waits that are no business of a history."""
 
 
+GIVE_WAY = 64
+"""Turns of the loop, at most, for which something that is over gives way to others; some never stop."""
+
+
+def is_settled(loop: asyncio.AbstractEventLoop) -> bool:
+    """Whether nothing but the running task can go on right now. What a loop does not tell counts as yes."""
+    return not getattr(loop, "_ready", ())
+
+
+async def give_way(loop: asyncio.AbstractEventLoop) -> None:
+    """Let everything else come to its queue, its lock or its step.
+
+    Ends are handed out one at a time, each when nothing else can go on, on the first run as on a replay. Else it would
+    be for the turns of the loop to say who of two consumers is the first at a queue, and they are in no history.
+    """
+    for _ in range(GIVE_WAY):
+        if is_settled(loop):
+            return
+        await plain_sleep(0)
+
+
 async def sleep(delay: float, result: Any = None) -> Any:
     """``asyncio.sleep`` that keeps its place in the order of a run."""
     frame = current()
@@ -30,7 +51,7 @@ async def sleep(delay: float, result: Any = None) -> Any:
         return result
     await plain_sleep(delay)
     execution.timer_fired(key)
-    if execution.group.returning:
+    if execution.group.returning or not is_settled(asyncio.get_running_loop()):
         await execution.group.return_in_order(flush=False)
     return result
 

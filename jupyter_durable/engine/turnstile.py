@@ -15,6 +15,7 @@ import asyncio
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from jupyter_durable.engine.timers import give_way
 from jupyter_durable.entries import Entry
 from jupyter_durable.keys import TimerKey
 
@@ -89,9 +90,11 @@ class Turnstile:
             loop.call_later(CHECK_EVERY, self._look, loop)
         try:
             await future
+            await give_way(loop)
         finally:
             self._waiting.pop(index, None)
             self._released.discard(future)
+            self._advance()
 
     def _mark(self, index: int | None) -> None:
         if index is None or self._done[index]:
@@ -105,6 +108,8 @@ class Turnstile:
         done, size = self._done, len(self._done)
         while self._at < size:
             if not done[self._at]:
+                if self._released:
+                    return  # one at a time
                 future = self._waiting.pop(self._at, None)
                 if future is None:
                     return

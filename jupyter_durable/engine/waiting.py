@@ -81,6 +81,8 @@ async def _drive(execution: Execution, asked: Asked, call: Call, verdict: Any) -
         await room.wait(wait)
     finally:
         room.cancelled(wait)
+    if wait.error is None:
+        await execution.group.return_in_order(flush=False)
     return _over(asked, wait)
 
 
