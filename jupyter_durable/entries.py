@@ -47,6 +47,8 @@ class Entry(msgspec.Struct, eq=False, gc=False):
     """Seq of the end; -1 while there is none."""
     attempts: int = 0
     """Attempts that failed."""
+    tried: int = 0
+    """Those of them since it last failed for good: what its retries have used up."""
     failed_at: int = -1
     """Seq at which the last of them failed."""
     billed: tuple[Usage, ...] = ()
