@@ -91,6 +91,11 @@ class Entry(msgspec.Struct, eq=False, gc=False):
         return self.adopted.usage if self.adopted is not None else None
 
     @property
+    def between_attempts(self) -> bool:
+        """Its newest attempt has failed and another was to come: no body was running when its execution ended."""
+        return self.state in ("open", "interrupted") and self.failed_at > self.seq
+
+    @property
     def waits(self) -> bool:
         """It is a wait that nothing has ended yet."""
         return self.wait is not None and self.state == "open"

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from jupyter_durable import step
+from jupyter_durable.errors import InDoubtError
 from tests.engine.harness import MortalLog, World, play
 
 world = World()
@@ -49,3 +50,28 @@ def test_after_a_failure_for_good_the_next_execution_has_all_its_retries(log):
     assert isinstance(play(once, log).error, ConnectionError)
     assert isinstance(play(once, log).error, ConnectionError)
     assert len(world.effects) == 8
+
+
+@step(at_most_once=True, retries=1, backoff=0)
+def pay() -> str:
+    """Refused at first."""
+    if world.hit("pay") == 1:
+        raise ConnectionError("refused")
+    return "paid"
+
+
+async def shop() -> str:
+    """One payment."""
+    return pay()
+
+
+def test_a_death_between_two_attempts_leaves_nothing_in_doubt(log):
+    assert play(shop, log, die_after=2).died
+    assert play(shop, log).value == "paid"
+    assert world.effects == ["pay", "pay"]
+
+
+def test_a_death_in_the_second_attempt_is_in_doubt(log):
+    assert play(shop, log, die_after=3).died
+    assert isinstance(play(shop, log).error, InDoubtError)
+    assert world.effects == ["pay", "pay"]
