@@ -185,3 +185,28 @@ def test_a_signal_of_one_sender_counts_once_whatever_it_says(kernel: Kernel, log
     assert answering.send(log, "p", "n", 1, signal_id="hook-2")
 
     assert kernel.durable(cell, grace="0s").value == [1, 1]
+
+
+# Far moments --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        "durable.sleep(1e300)",
+        "durable.sleep('9999999d')",
+        "durable.sleep(until=datetime.max.replace(tzinfo=UTC))",
+        "durable.approve('Go?', timeout=1e12)",
+        "durable.wait_for('paid', timeout='40000d')",
+    ],
+)
+def test_more_than_a_hundred_years_are_refused_before_anything_is_written(log, kernel, call):
+    result = kernel.durable(f"from datetime import UTC, datetime\n{call}")
+
+    assert isinstance(result.error, UsageError)
+    assert "longer than 100 years" in str(result.error)
+    assert not answering.waiting(log)
+
+
+def test_a_century_can_be_waited_for(kernel):
+    assert is_parked(kernel.durable("durable.sleep('36525d')", grace="0s"))
