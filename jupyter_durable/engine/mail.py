@@ -67,7 +67,7 @@ class Mail:
             return signal.request == wait.info.request
         if wait.call.kind == "approval" or signal.name != wait.call.name:
             return False
-        return not signal.child or signal.child == self._execution.children.path_of(wait.call.place)
+        return not signal.child or self._execution.children.is_meant(signal, wait.call.place)
 
     def _is_meant(self, signal: Signal) -> bool:
         if signal.branch == self._branch:
