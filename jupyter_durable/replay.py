@@ -204,7 +204,7 @@ class Replay:
                 reason = f"history has {first.label}{where}, the cell asks for {asked}: an outside input changed"
                 return Branch(reason, same_name)
             return stops.changed_outside(first, named, where, asked, self._likely())
-        return stops.nondeterminism(first, named, where, asked, self._likely())
+        return stops.nondeterminism(first, named, where, asked, self._likely(), in_script=self.policy.in_script)
 
     def _likely(self) -> str:
         said = []
