@@ -168,7 +168,7 @@ def test_a_block_that_asks_for_something_else_is_told_that_its_code_is_not_recor
         raise ZeroDivisionError
 
     with (
-        pytest.raises(errors.NondeterminismError, match='is not recorded.*from_step="1"') as told,
+        pytest.raises(errors.NondeterminismError, match=r'is not recorded.*from_step="1"') as told,
         durable.run("edited", log=log),
     ):
         big(1)
