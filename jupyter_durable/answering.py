@@ -11,13 +11,14 @@ from typing import Any
 import msgspec
 
 from jupyter_durable import answers, clock
-from jupyter_durable.child_runs import children_of, path_of
+from jupyter_durable.child_runs import children_of, innermost, path_of
 from jupyter_durable.client import find_branch, find_child, views_of, who
+from jupyter_durable.engine.waits import child_id
 from jupyter_durable.entries import Entry
 from jupyter_durable.errors import UsageError
 from jupyter_durable.event_data import Signal, WaitInfo
 from jupyter_durable.history import History
-from jupyter_durable.listings import grouped
+from jupyter_durable.listings import children, grouped, pick_child
 from jupyter_durable.log.base import EventLog
 from jupyter_durable.sentences import moment
 
@@ -46,6 +47,8 @@ class WaitView(msgspec.Struct, frozen=True):
     """Its cell is waiting in a kernel right now; else it is parked, or its kernel died."""
     child: str = ""
     """Path of the child run that waits; empty: the run itself."""
+    child_id: str = ""
+    """Its id, where several have this path."""
     answer: Signal | None = None
     """What was answered, and was not taken by the run yet."""
 
@@ -97,7 +100,8 @@ def waiting(log: EventLog, run: str = "") -> list[WaitView]:
                 notebook=view.newest.header.path,
                 running=view.newest.running,
                 child=path_of(children, entry.key.scope),
-                answer=_answer_to(entry, view.branch, history, signals, path_of(children, entry.key.scope)),
+                child_id=_child_id(view.branch, innermost(children, entry.key.scope)),
+                answer=_answer_to(entry, view.branch, history, signals, children),
             )
             for entry in sorted(history.waits, key=lambda each: each.begun)
             if entry.waits and entry.wait is not None
@@ -105,12 +109,20 @@ def waiting(log: EventLog, run: str = "") -> list[WaitView]:
     return found
 
 
-def _answer_to(entry: Entry, branch: str, history: History, signals: list[Signal], child: str) -> Signal | None:
+def _child_id(branch: str, child: Entry | None) -> str:
+    return "" if child is None else child_id(branch, child.key)
+
+
+def _answer_to(
+    entry: Entry, branch: str, history: History, signals: list[Signal], children: dict[str, Entry]
+) -> Signal | None:
     assert entry.wait is not None
+    scope = entry.key.scope
+    whose = ("", path_of(children, scope), _child_id(branch, innermost(children, scope)))
     for signal in signals:
         meant = signal.request == entry.wait.request if signal.request else (
             entry.kind == "signal" and signal.name == entry.key.name and signal.branch in ("", branch)
-            and signal.child in ("", child)
+            and signal.child in whose
         )  # fmt: skip
         if meant and signal.id not in history.used_signals():
             return signal
@@ -159,7 +171,7 @@ def send(
     Args:
         log: where the run is.
         run: name or id of the run, which must have begun once; with the path of a child run behind it
-            (``report/page-3``), only a wait in that one takes the signal.
+            (``report/page-3``), or its number, only a wait in that one takes the signal.
         name: of the signal.
         value: JSON.
         signal_id: made by the sender, so that a signal that is sent twice counts once; default: a new one.
@@ -171,14 +183,15 @@ def send(
         Whether it is new: false if a signal with this id was sent before.
 
     Raises:
-        UsageError: there is no such run or branch, or the run waits for such a signal and the value does not fit.
+        UsageError: there is no such run or branch, several child runs have the path, or the run waits for such a signal
+            and the value does not fit.
     """
     if name.startswith("durable."):
         raise UsageError(f"`{name}` is no name for a signal: names that begin with `durable.` are used by the product.")
-    found, child = find_child(log, run)
+    found, child = _addressee(log, run)
     meant = find_branch(log, found, branch)
     for wait in waiting(log, found):
-        fits = wait.name == name and wait.branch == meant.branch and child in ("", wait.child)
+        fits = wait.name == name and wait.branch == meant.branch and child in ("", wait.child, wait.child_id)
         if wait.kind == "signal" and fits:
             answers.check(value, wait.info.schema)
     return log.post(
@@ -187,6 +200,16 @@ def send(
             value=answers.encoded(value), by=by or who(), via=via, sent=clock.now(),
         )
     )  # fmt: skip
+
+
+def _addressee(log: EventLog, text: str) -> tuple[str, str]:
+    """The run that a signal is for, and the child run: by its path, which holds on branches to come, or by its id."""
+    run, name = find_child(log, text)
+    if not name:
+        return run, ""
+    listed = children(log, run)
+    child = pick_child(listed, name, text)
+    return run, child.path if sum(each.path == child.path for each in listed) == 1 else child.request
 
 
 def value_of(text: str, info: WaitInfo) -> Any:

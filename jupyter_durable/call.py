@@ -220,5 +220,7 @@ class Policy(msgspec.Struct):
     """The branch of origin is alive in another execution: what it has begun is running there, not in doubt."""
     reused_names: dict[str, Reuse] = msgspec.field(default_factory=dict)
     """Decisions about single steps, by name."""
+    in_script: bool = False
+    """The run is a ``with durable.run(...)`` block, whose code is not recorded."""
     by_flag: bool = False
     """`reuse` was said for this very execution, by a flag."""

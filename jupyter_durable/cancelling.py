@@ -10,7 +10,7 @@ from jupyter_durable.engine import remarks
 from jupyter_durable.engine.cancellation import CANCEL, said, write_down
 from jupyter_durable.errors import BranchBusy, UsageError
 from jupyter_durable.event_data import Cancellation, Signal
-from jupyter_durable.listings import children, find_branch
+from jupyter_durable.listings import children, find_branch, pick_child
 from jupyter_durable.log.base import EventLog
 from jupyter_durable.person import who
 
@@ -40,7 +40,7 @@ def cancel(
     Args:
         log: where the run is.
         run: id of the run.
-        child: path of a child run: it alone is cancelled, and its parent receives `ChildCancelled`.
+        child: path or number of a child run: it alone is cancelled, and its parent receives `ChildCancelled`.
         reason: why, for people.
         by: who cancels; default: the person at this machine.
         via: from where: ``python``, ``magic``, ``command line``, ``panel`` or ``cell``.
@@ -49,7 +49,8 @@ def cancel(
         Which branch was cancelled, and whether it is still being executed.
 
     Raises:
-        UsageError: there is no such run, it has completed, or it is cancelled already.
+        UsageError: there is no such run, it has completed, or it is cancelled already; or several child runs have
+            this path.
 
     >>> from jupyter_durable.log import open_log
     >>> cancel(open_log("memory:"), "0a1b")
@@ -76,18 +77,14 @@ def cancel(
 def _cancel_child(log: EventLog, run: str, path: str, found: Cancellation) -> Cancelled:
     view = find_branch(log, run)
     _refuse(view)
-    mine = [child for child in children(log, run) if child.path == path]
-    if not mine:
-        raise UsageError(f"Run `{view.first.name}`, branch `{view.name}` has no child run `{path}`.")
-    alive = [child for child in mine if child.status in ("running", "waiting", "interrupted")]
-    if not alive:
+    child = pick_child(children(log, run), path, view.first.name)
+    if not child.is_open:
         raise UsageError(
-            f"Run `{view.first.name}`, branch `{view.name}`: child run `{path}` is {mine[-1].status}: there is nothing "
-            f"left to cancel."
+            f"Run `{view.first.name}`, branch `{view.name}`: child run `{child.path}` is {child.status}: there is "
+            f"nothing left to cancel."
         )
-    for child in alive:
-        log.post(_signal(view, found, child.request))
-    return msgspec.structs.replace(_cancelled(view, alive=view.newest.running), child=path)
+    log.post(_signal(view, found, child.request))
+    return msgspec.structs.replace(_cancelled(view, alive=view.newest.running), child=child.path)
 
 
 def _signal(view: BranchView, found: Cancellation, request: str = "") -> Signal:

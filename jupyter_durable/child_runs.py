@@ -5,7 +5,7 @@ from __future__ import annotations
 from jupyter_durable.call import RUN
 from jupyter_durable.entries import Entry
 from jupyter_durable.history import History
-from jupyter_durable.keys import inner_scope, parent_scope
+from jupyter_durable.keys import Key, inner_scope, parent_scope
 
 
 def children_of(history: History) -> dict[str, Entry]:
@@ -23,6 +23,8 @@ def was_cancelled(child: Entry) -> bool:
 def path_of(children: dict[str, Entry], scope: str) -> str:
     """The path of the innermost child run that a scope is, or lies in; empty for the run itself.
 
+    Children of one name in different tasks have the same path; those of one place are told apart by their number.
+
     Args:
         children: of the history, by scope.
         scope: such as a step's.
@@ -30,9 +32,25 @@ def path_of(children: dict[str, Entry], scope: str) -> str:
     names: list[str] = []
     while scope:
         if (child := children.get(scope)) is not None:
-            names.append(child.key.name)
+            names.append(part_of(child.key))
         scope = parent_scope(scope)
     return "/".join(reversed(names))
+
+
+def part_of(key: Key) -> str:
+    """What a child run adds to a path: its name, and its number among those of one name and place.
+
+    >>> part_of(Key("", "page", "", 0)), part_of(Key("", "page", "", 1))
+    ('page', 'page#1')
+    """
+    return key.name if key.n == 0 else f"{key.name}#{key.n}"
+
+
+def innermost(children: dict[str, Entry], scope: str) -> Entry | None:
+    """The innermost child run that a scope is, or lies in."""
+    while scope and scope not in children:
+        scope = parent_scope(scope)
+    return children.get(scope)
 
 
 def inside_of(history: History, scope: str) -> list[Entry]:

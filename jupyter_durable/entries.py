@@ -47,6 +47,8 @@ class Entry(msgspec.Struct, eq=False, gc=False):
     """Seq of the end; -1 while there is none."""
     attempts: int = 0
     """Attempts that failed."""
+    tried: int = 0
+    """Those of them since it last failed for good: what its retries have used up."""
     failed_at: int = -1
     """Seq at which the last of them failed."""
     billed: tuple[Usage, ...] = ()
@@ -87,6 +89,11 @@ class Entry(msgspec.Struct, eq=False, gc=False):
         if self.billed:
             return self.billed[-1]
         return self.adopted.usage if self.adopted is not None else None
+
+    @property
+    def between_attempts(self) -> bool:
+        """Its newest attempt has failed and another was to come: no body was running when its execution ended."""
+        return self.state in ("open", "interrupted") and self.failed_at > self.seq
 
     @property
     def waits(self) -> bool:

@@ -272,7 +272,8 @@ class Signal(Struct, frozen=True, kw_only=True):
     request: str = ""
     """Of an answer: the `WaitInfo.request` that it answers. Of a cancellation: the child run that it is for."""
     child: str = ""
-    """Path of the child run whose wait it is for; empty: whichever wait of the run is the first."""
+    """Path of the child run whose wait it is for, or its id where several have that path; empty: whichever wait of the
+    run is the first."""
     value: msgspec.Raw = msgspec.Raw(b"null")
     """JSON."""
     by: str = ""

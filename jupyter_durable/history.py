@@ -268,6 +268,7 @@ class History:
         final = isinstance(event, StepFailed)
         entry = self.by_seq[event.step]
         entry.attempts += 1
+        entry.tried = 0 if final else entry.tried + 1
         entry.failed_at = seq
         entry.error, entry.caused_by = event.data.error, event.data.caused_by
         entry.inner_failures |= frozenset(event.data.caused_by)

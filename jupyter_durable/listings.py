@@ -125,7 +125,7 @@ class ChildView:
     """One child run in a listing."""
 
     path: str
-    """Its name, with those of the child runs around it: ``review/page-3``."""
+    """Its name, with those of the child runs around it: ``review/page-3``; ``page#1`` for the second of one name."""
     number: int
     """Number of its entry among the steps."""
     depth: int
@@ -136,6 +136,11 @@ class ChildView:
     """Steps recorded in it, those of its own child runs included."""
     request: str
     """Id by which it is cancelled."""
+
+    @property
+    def is_open(self) -> bool:
+        """It has not ended."""
+        return self.status in ("running", "waiting", "interrupted")
 
 
 def children(log: EventLog, run: str, branch: str = "") -> list[ChildView]:
@@ -219,11 +224,11 @@ def find_child(log: EventLog, text: str, notebook: str | None = None) -> tuple[s
 
     Args:
         log: where to look.
-        text: what the user wrote: name or id of the run, and the path of the child run behind it.
+        text: what the user wrote: name or id of the run, and the path or number of the child run behind it.
         notebook: as of `find_run`.
 
     Returns:
-        Id of the run, and the path of the child run; empty for the run itself.
+        Id of the run, and the path or number of the child run; empty for the run itself.
 
     Raises:
         UsageError: none, or more than one, is meant.
@@ -232,11 +237,35 @@ def find_child(log: EventLog, text: str, notebook: str | None = None) -> tuple[s
     cut = next((i for i in range(len(text), 0, -1) if text[i : i + 1] in ("", "/") and text[:i] in names), len(text))
     run, child = find_run(log, text[:cut], notebook), text[cut + 1 :]
     if child:
-        paths = [each.path for each in children(log, run)]
-        if child not in paths:
-            said = ", ".join(f"`{path}`" for path in paths[:10]) or "none yet"
-            raise errors.UsageError(f"Run `{text[:cut]}` has no child run `{child}`. Its child runs: {said}.")
+        pick_child(children(log, run), child, text[:cut])
     return run, child
+
+
+def pick_child(listed: list[ChildView], text: str, run_name: str) -> ChildView:
+    """The one child run that is meant by its path, or by its number.
+
+    Of several with one path it is the one that has not ended.
+
+    Args:
+        listed: the child runs of a branch.
+        text: path or number.
+        run_name: the run as the user named it, for messages.
+
+    Raises:
+        UsageError: none, or more than one, is meant.
+    """
+    found = [each for each in listed if each.path == text] or [each for each in listed if str(each.number) == text]
+    if not found:
+        said = ", ".join(f"`{path}`" for path in list(dict.fromkeys(each.path for each in listed))[:10]) or "none yet"
+        raise errors.UsageError(f"Run `{run_name}` has no child run `{text}`. Its child runs: {said}.")
+    alive = [each for each in found if each.is_open] or found
+    if len(alive) > 1:
+        numbers = ", ".join(str(each.number) for each in alive[:10])
+        raise errors.UsageError(
+            f"Several child runs of run `{run_name}` are called `{text}`: numbers {numbers}. Name one by its number: "
+            f"`{run_name}/{alive[0].number}`."
+        )
+    return alive[0]
 
 
 def find_branch(log: EventLog, run: str, name: str = "") -> BranchView:

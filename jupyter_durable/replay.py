@@ -160,7 +160,8 @@ class Replay:
         """An entry without a value that must now be executed: in doubt, or a failure to be tried again."""
         settled = entry.settlement is not None and entry.settlement.choice == "rerun"
         if self.policy.replay_only:
-            return self._replay_only(call, asks=call.at_most_once and not settled and entry.state != "failed")
+            asks = call.at_most_once and not (settled or entry.state == "failed" or entry.between_attempts)
+            return self._replay_only(call, asks=asks)
         if call.kind in WAITS:
             return Execute(LAPSED if entry.state == "failed" else "", entry)
         if entry.state == "failed":
@@ -168,6 +169,8 @@ class Replay:
             if later and self._reuse(entry.key.name) == "ask" and not entry.key.scope:
                 return stops.failed_before(entry, later)
             return Execute(f"tried again: attempt {entry.attempts} failed", entry)
+        if entry.between_attempts and not settled:
+            return Execute(f"attempt {entry.attempts} failed", entry)
         if call.at_most_once and not settled:
             return stops.in_doubt(entry)
         whys = {"open": "begun before, end not known", "cancelled": CANCELLED_BEFORE}
@@ -201,7 +204,7 @@ class Replay:
                 reason = f"history has {first.label}{where}, the cell asks for {asked}: an outside input changed"
                 return Branch(reason, same_name)
             return stops.changed_outside(first, named, where, asked, self._likely())
-        return stops.nondeterminism(first, named, where, asked, self._likely())
+        return stops.nondeterminism(first, named, where, asked, self._likely(), in_script=self.policy.in_script)
 
     def _likely(self) -> str:
         said = []

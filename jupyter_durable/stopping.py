@@ -21,7 +21,8 @@ class StoppingWords:
         was cancelled raises `ChildCancelled` in its parent, which may catch that and go on.
 
         Args:
-            run: name or id of the run, with the path of a child run behind it: ``"report"``, ``"report/page-3"``.
+            run: name or id of the run, with the path or number of a child run behind it: ``"report"``,
+                ``"report/page-3"``.
                 Nothing, inside of a run: that run itself.
             reason: why, for people; it is recorded.
 

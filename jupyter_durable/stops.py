@@ -42,8 +42,30 @@ def changed_outside(first: Entry, named: tuple[Entry, ...], where: str, asked: s
     )
 
 
-def nondeterminism(first: Entry, named: tuple[Entry, ...], where: str, asked: str, likely: str) -> Stop:
-    """Nothing recorded has changed, and still the cell asks for something else."""
+def nondeterminism(
+    first: Entry, named: tuple[Entry, ...], where: str, asked: str, likely: str, *, in_script: bool = False
+) -> Stop:
+    """Nothing recorded has changed, and still the cell asks for something else.
+
+    Args:
+        first: what is recorded at this point.
+        named: what the error names.
+        where: the scope, as it is said.
+        asked: the call.
+        likely: sentences about likely causes, with a space before them.
+        in_script: it is a `with durable.run(...)` block: its code may have been edited, and nobody could tell.
+    """
+    if in_script:
+        return Stop(
+            errors.NondeterminismError,
+            f"The block asks for something else than is recorded{where}: recorded is {first.label[:-1]}, "
+            f"{state_of(first)}), asked is {asked}. Nothing was executed.{likely} The code of a `with "
+            f"durable.run(...)` block is not recorded, so nobody can tell whether it was edited. If it was, "
+            f'`from_step="{first.begun}"` goes on from here on a new branch, and `fresh=True` starts again. Else put '
+            f"what may differ from run to run into a step, or use `durable.now()`, `durable.random()`, "
+            f"`durable.uuid()`, and run it again.",
+            named,
+        )
     return Stop(
         errors.NondeterminismError,
         f"Code and inputs are as recorded, and still the cell asks for something else{where}: recorded is "

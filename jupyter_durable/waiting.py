@@ -23,6 +23,9 @@ from jupyter_durable.retry import Duration, parse_duration
 from jupyter_durable.values import digest
 
 _AWAITS = inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR | inspect.CO_ITERABLE_COROUTINE
+_LONGEST = 100 * 365.25 * 86400.0
+"""Seconds that may be waited for: what is much longer is a slip, and no calendar can show its end."""
+
 _INSIDE = {"<listcomp>", "<genexpr>", "<setcomp>", "<dictcomp>", "<lambda>"}
 """Code that belongs to the function around it."""
 
@@ -45,7 +48,8 @@ class WaitingWords:
             Nothing; in a coroutine, or a cell that awaits, something to ``await``. Outside of a run it simply sleeps.
 
         Raises:
-            UsageError: neither or both are given, the moment has no time zone, or a step's body calls it.
+            UsageError: neither or both are given, the moment has no time zone or is more than 100 years away, or a
+                step's body calls it.
 
         >>> from jupyter_durable import durable
         >>> durable.sleep("10ms")
@@ -53,12 +57,14 @@ class WaitingWords:
         __tracebackhide__ = True
         if (duration is None) == (until is None):
             raise UsageError('Give a duration, `durable.sleep("12h")`, or a moment, `durable.sleep(until=...)`.')
-        seconds = 0.0 if duration is None else parse_duration(duration)
+        seconds = 0.0 if duration is None else _length(duration, "duration")
         if until is not None and (not isinstance(until, datetime.datetime) or until.tzinfo is None):
             raise UsageError(
                 "`until` is a datetime with a time zone: `datetime(2027, 1, 31, 9, tzinfo=ZoneInfo(...))`."
             )
         moment = None if until is None else until.timestamp()
+        if moment is not None:
+            _check_length(moment - clock.now(), "until")
 
         def info() -> WaitInfo:
             return WaitInfo(until=clock.now() + seconds if moment is None else moment)
@@ -99,7 +105,7 @@ class WaitingWords:
         Raises:
             NotAnswered: nobody had answered in time.
             NotInRun: outside of a durable run nobody could answer.
-            UsageError: the question is empty, or a step's body calls it.
+            UsageError: the question is empty, the timeout is longer than 100 years, or a step's body calls it.
 
         >>> from jupyter_durable import durable
         >>> durable.approve("Send 12 mails?", show="a list of them")
@@ -145,7 +151,7 @@ class WaitingWords:
         Raises:
             NotAnswered: nobody had sent it in time.
             NotInRun: outside of a durable run nobody could send it.
-            UsageError: no name, a schema that is none, or a step's body calls it.
+            UsageError: no name, a schema that is none, a timeout longer than 100 years, or a step's body calls it.
         """
         __tracebackhide__ = True
         if not isinstance(name, str) or not name.strip() or len(name) > 200:
@@ -182,12 +188,23 @@ class WaitingWords:
     def _wait(self, word: str, asked: Asked, timeout: Duration | None) -> Any:
         __tracebackhide__ = True
         if timeout is not None:
-            parse_duration(timeout, "timeout")
+            _length(timeout, "timeout")
         frame = current()
         if frame is None:
             raise NotInRun(f"`{word}` asks a person of a durable run: use it in a %%durable cell.")
         wait: Callable[..., Any] = wait_async if caller_awaits(3) else wait_sync
         return wait(frame, asked)
+
+
+def _length(value: Duration, name: str) -> float:
+    seconds = parse_duration(value, name)
+    _check_length(seconds, name)
+    return seconds
+
+
+def _check_length(seconds: float, name: str) -> None:
+    if seconds > _LONGEST:
+        raise UsageError(f"`{name}` is longer than 100 years; nothing was begun. Wait for a nearer moment.")
 
 
 def _deadline(timeout: Duration | None) -> float | None:

@@ -269,7 +269,9 @@ COMMANDS: tuple[Command, ...] = (
         "What is under way in it is in doubt, nothing recorded is lost. A run that was cancelled goes on only after "
         "`resume`; a child run that was cancelled raises ChildCancelled in its parent.",
         (
-            _argument("run", help="name or id of the run, with the path of a child run behind it", metavar="RUN"),
+            _argument(
+                "run", help="name or id of the run, with the path or number of a child run behind it", metavar="RUN"
+            ),
             _argument("--reason", metavar="TEXT", default="", help="why; it is recorded"),
             _BY,
             _LOG,

@@ -65,6 +65,7 @@ class Attempt:
         "seq",
         "shown",
         "spec",
+        "spent",
         "thread",
         "tries",
         "undo",
@@ -93,6 +94,7 @@ class Attempt:
         """Attempts that failed, earlier executions included."""
         self.tries = 0
         """Attempts of this execution."""
+        self.spent = verdict.entry.tried if verdict.entry is not None else 0  # retries used up by earlier executions
         self.seq = -1
         """Seq of the newest intent."""
         self.dead = False
@@ -340,7 +342,7 @@ class Attempt:
         delay = None
         if isinstance(error, Exception) and not execution.sealed:
             chance = int.from_bytes(clock.token_bytes(4), "big") / 2**32
-            delay = self.spec.policy.next(self.tries, error, chance)
+            delay = self.spec.policy.next(self.spent + self.tries, error, chance)
         info = payloads.write_error(error, execution.writer)
         data = AttemptInfo(error=info, retry_in=delay or 0.0, caused_by=inner)
         if delay is None:

@@ -16,6 +16,7 @@ import msgspec
 
 from jupyter_durable import clock
 from jupyter_durable.call import RUN, Call, Execute, Place, Recorded
+from jupyter_durable.child_runs import part_of
 from jupyter_durable.engine import payloads
 from jupyter_durable.engine.blame import causes, mark_failure
 from jupyter_durable.engine.context import CURRENT, Frame, task_of
@@ -23,7 +24,7 @@ from jupyter_durable.engine.stats import StepRow
 from jupyter_durable.engine.steps import placed
 from jupyter_durable.engine.waits import child_id
 from jupyter_durable.errors import ChildCancelled, DurableControl, LogError, ReplayError, UsageError
-from jupyter_durable.event_data import AttemptInfo, Cancellation, Payload
+from jupyter_durable.event_data import AttemptInfo, Cancellation, Payload, Signal
 from jupyter_durable.events import AnyEvent, StepCancelled, StepCompleted, StepFailed, StepStarted
 from jupyter_durable.keys import inner_scope
 from jupyter_durable.values import digest, restore_error
@@ -54,8 +55,9 @@ class Child:
         """Seq of its intent, if that is of this execution."""
         self.place = _place(self.call)
         around = execution.children.around(place)
-        self.path: str = name if around is None else f"{around.path}/{name}"
-        """Its name with those of the child runs around it."""
+        part = part_of(self.call.key)
+        self.path: str = part if around is None else f"{around.path}/{part}"
+        """Its name with those of the child runs around it, and its number where it has equals."""
         self.request = child_id(execution.header.branch, self.call.key)
         self.task = task_of(execution.loop)
         """What runs its block, if that can be cancelled."""
@@ -114,12 +116,16 @@ class Child:
         """Whether it has no end yet, here or in what is recorded."""
         return self.error is None and (self.entry is None or self.entry.state in ("open", "interrupted"))
 
+    def is_meant(self, signal: Signal) -> bool:
+        """Whether a signal names it: by its path, or by its id on the branch that the signal was for."""
+        return signal.child in (self.path, child_id(signal.branch, self.call.key))
+
     def cancel(self, found: Cancellation) -> None:
         """Somebody has cancelled it from outside: it ends at its next await or step, and its parent is told."""
         self.error = ChildCancelled(
             f"{self.execution.place_of_run()}: child run `{self.path}` was cancelled by {found.by or 'somebody'}"
             f"{f' ({found.reason})' if found.reason else ''}. No further step of it is executed. "
-            f"`%%durable --from {self.name}` begins it anew on a new branch.",
+            f"`%%durable --from {part_of(self.call.key)}` begins it anew on a new branch.",
             **self.execution.where, child=self.path, by=found.by, via=found.via, reason=found.reason, sent=found.sent,
         )  # fmt: skip
         mark_failure(self.error, self.seq if self.entry is None or self.seq >= 0 else self.entry.seq)

@@ -9,6 +9,7 @@ from jupyter_durable.call import Adopt, Call, Place, Recorded, Verdict
 if TYPE_CHECKING:
     from jupyter_durable.engine.child import Child
     from jupyter_durable.engine.execution import Execution
+    from jupyter_durable.event_data import Signal
 
 
 class Children:
@@ -45,10 +46,10 @@ class Children:
             place = place.parent
         return None
 
-    def path_of(self, place: Place) -> str:
-        """The path of the child run that a place lies in; empty for the run itself."""
+    def is_meant(self, signal: Signal, place: Place) -> bool:
+        """Whether a signal for a child run is for the innermost one that a place lies in."""
         child = self.around(place)
-        return "" if child is None else child.path
+        return child is not None and child.is_meant(signal)
 
     def check(self, call: Call, verdict: Verdict) -> None:
         """Refuse what a cancelled child run has not done before it was cancelled.

@@ -18,7 +18,7 @@ class Mail:
 
     A signal is for the branch that was the run's when it was sent. What nobody had used there is for the branch that
     goes on from it: after ``durable.continue_as_new``, and after an edit. A fork by a person is another story, and so
-    is a fresh branch.
+    is a fresh branch. An answer to a request that an edit comes after is such a signal, too.
     """
 
     def __init__(self, execution: Execution) -> None:
@@ -64,18 +64,16 @@ class Mail:
 
     def _is_wanted(self, signal: Signal, wait: Wait) -> bool:
         if signal.request:
-            return signal.request == wait.info.request
+            return signal.request in (wait.info.request, wait.asked_before)
         if wait.call.kind == "approval" or signal.name != wait.call.name:
             return False
-        return not signal.child or signal.child == self._execution.children.path_of(wait.call.place)
+        return not signal.child or self._execution.children.is_meant(signal, wait.call.place)
 
     def _is_meant(self, signal: Signal) -> bool:
         if signal.branch == self._branch:
             return True
         if not signal.branch:
             return self._branch == branch_of_number(self._run, 1)[0]
-        if signal.request:
-            return False  # of another branch's request, which is not this one's
         if self._before is None:
             self._before = _Before(self._execution)
         return self._before.leaves(signal)

@@ -275,6 +275,7 @@ def _policy(spec: RunSpec, own: History, views: list[BranchView], origin: str) -
         from_step=flags.from_step,
         fork_at=-1 if fork is None else fork.at,
         causes=spec.causes,
+        in_script=spec.code == "",
         mentions=spec.reads,
         origin_runs=any(view.branch == origin and view.newest.running for view in views),
         reused_names={name: d.reuse for d in own.decisions for name in d.steps},

@@ -71,6 +71,8 @@ class Wait:
         self.over = threading.Event()
         self.future: asyncio.Future[None] | None = None
         """What an asynchronous wait awaits."""
+        self.asked_before = ""
+        """The request of the branch of origin whose answer is one to this wait, too."""
         self.blocks = False
         """It blocks its thread."""
         self.raw = msgspec.Raw(b"null")
@@ -139,6 +141,7 @@ class Room:
             execution.flush()
             own = execution.replay.own.entries.get(key)
             wait = Wait(self, call, info, seq, own.begun if own is not None else seq, accept)
+            wait.asked_before = self._asked_before(call, verdict, info)
             wait.row = StepRow(wait.number, key.name, "waiting", 0.0, verdict.why, call.kind)
             execution.stats.rows.append(wait.row)
             self.waits.append(wait)
@@ -146,6 +149,14 @@ class Room:
         if execution.on_change is not None:
             execution.on_change()
         return wait
+
+    def _asked_before(self, call: Call, verdict: Execute, info: WaitInfo) -> str:
+        """The same request on the branch of origin, if it is open there and nothing before it differs."""
+        source = self.execution.replay.source
+        twin = None if source is None or call.place.tainted or verdict.why else source.entries.get(call.key)
+        if twin is None or not twin.waits or twin.wait is None or twin.wait.shown_digest != info.shown_digest:
+            return ""
+        return twin.wait.request
 
     def cancelled(self, wait: Wait) -> None:
         """The program has cancelled a wait, or the cell ends over it."""

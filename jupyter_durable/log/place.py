@@ -28,11 +28,17 @@ def open_directory(directory: Path, create: bool) -> str:
     """The id of the log in a directory, which is made if there is none and ``create`` is set.
 
     Raises:
-        LogUnusable: there is none, or it cannot be made or read.
+        LogUnusable: there is none, or it cannot be made or read; or it is to be written, and its path has a ``?``.
         LogTooNew: a newer version made it.
         LogDamaged: ``format.json`` is missing beside journals, or cannot be read.
     """
     marker = directory / "format.json"
+    if create and "?" in str(directory):  # DuckDB takes the rest for a query, and puts its own files elsewhere
+        raise LogUnusable(
+            f"The log {directory} cannot be used: its path has a `?`, and DuckDB cannot keep a database there. Nothing "
+            "was executed. Rename the folder, or let JUPYTER_DURABLE_LOG name another place.",
+            path=str(directory),
+        )
     try:
         if not marker.exists():
             if not create:

@@ -209,7 +209,7 @@ def _why_again(entry: Entry, call: Call, verdict: Execute) -> str:
         return "nothing has ended its wait yet"
     if verdict.why == OF_FAILED_ATTEMPT:
         return "the attempt of its step failed"
-    if entry.state == "failed":
+    if entry.state == "failed" or entry.between_attempts:
         return "its attempt failed"
     if entry.state in ("open", "interrupted") and not call.place.tainted:
         return "in doubt"

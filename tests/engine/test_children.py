@@ -356,3 +356,50 @@ def test_a_branch_forked_inside_of_a_child_keeps_what_came_before(log):
     play(program, log)
 
     assert WORLD.effects == ["one", "two", "two"]
+
+
+async def asks(what: str) -> Any:
+    """A child run of the same name as the others, which waits."""
+    async with durable.run("page"):
+        return what, await durable.wait_for("word")
+
+
+async def two_in_a_row() -> Any:
+    """Both in one place."""
+    async with durable.run("page"):
+        await work("first")
+    return await asks("second")
+
+
+async def two_tasks() -> Any:
+    """Each in a task of its own."""
+    return await asyncio.gather(asks("a"), asks("b"), return_exceptions=True)
+
+
+def test_the_second_of_one_name_has_its_number_in_its_path(log):
+    with pytest.raises(Parked):
+        play(two_in_a_row, log, grace="0s")
+    run = client.find_run(log, "p")
+
+    assert [child.path for child in client.children(log, run)] == ["page", "page#1"]
+    answering.send(log, "p/page#1", "word", "yes")
+    assert play(two_in_a_row, log).value == ("second", "yes")
+
+
+def test_a_path_that_several_have_is_refused_and_their_numbers_reach_one_each(log):
+    with pytest.raises(Parked):
+        play(two_tasks, log, grace="0s")
+    run = client.find_run(log, "p")
+    first, second = (child.number for child in client.children(log, run))
+
+    with pytest.raises(UsageError, match=f"numbers {first}, {second}"):
+        client.cancel(log, run, child="page")
+    with pytest.raises(UsageError, match=f"numbers {first}, {second}"):
+        answering.send(log, "p/page", "word", "yes")
+    answering.send(log, f"p/{second}", "word", "yes")
+    assert [wait.answer is not None for wait in answering.waiting(log, run)] == [False, True]
+    client.cancel(log, run, child=str(first))
+
+    cancelled, answered = play(two_tasks, log).value
+    assert isinstance(cancelled, ChildCancelled)
+    assert answered == ("b", "yes")

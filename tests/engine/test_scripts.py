@@ -158,3 +158,21 @@ def test_damage_in_one_run_does_not_stop_another(tmp_path: Path) -> None:
         assert child(1) == 1
     with pytest.raises(errors.LogDamaged):
         durable.run("one", log=str(where)).__enter__()
+
+
+def test_a_block_that_asks_for_something_else_is_told_that_its_code_is_not_recorded():
+    """Its author may have edited it, so nobody says that nothing has changed."""
+    log = open_log("memory:")
+    with pytest.raises(ZeroDivisionError), durable.run("edited", log=log):
+        child(1)
+        raise ZeroDivisionError
+
+    with (
+        pytest.raises(errors.NondeterminismError, match=r'is not recorded.*from_step="1"') as told,
+        durable.run("edited", log=log),
+    ):
+        big(1)
+    assert "as recorded, and still" not in str(told.value)
+
+    with durable.run("edited", log=log, from_step="1"):
+        assert big(1)["i"] == 1

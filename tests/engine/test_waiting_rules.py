@@ -185,3 +185,72 @@ def test_a_signal_of_one_sender_counts_once_whatever_it_says(kernel: Kernel, log
     assert answering.send(log, "p", "n", 1, signal_id="hook-2")
 
     assert kernel.durable(cell, grace="0s").value == [1, 1]
+
+
+# Far moments --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        "durable.sleep(1e300)",
+        "durable.sleep('9999999d')",
+        "durable.sleep(until=datetime.max.replace(tzinfo=UTC))",
+        "durable.approve('Go?', timeout=1e12)",
+        "durable.wait_for('paid', timeout='40000d')",
+    ],
+)
+def test_more_than_a_hundred_years_are_refused_before_anything_is_written(log, kernel, call):
+    result = kernel.durable(f"from datetime import UTC, datetime\n{call}")
+
+    assert isinstance(result.error, UsageError)
+    assert "longer than 100 years" in str(result.error)
+    assert not answering.waiting(log)
+
+
+def test_a_century_can_be_waited_for(kernel):
+    assert is_parked(kernel.durable("durable.sleep('36525d')", grace="0s"))
+
+
+# An edit between an answer and its taking ---------------------------------------------------------------------------
+
+ASKING = "send('first')\nsaid = durable.approve('Go?', show='12 mails')\nsend('last')\nsaid"
+
+
+@pytest.fixture
+def answered(log: MortalLog, kernel: Kernel) -> Kernel:
+    """A kernel whose run is parked at its question, and somebody has answered."""
+    assert is_parked(kernel.durable(ASKING, grace="0s"))
+    answering.answer(log, "", True)
+    return kernel
+
+
+def branches(log: MortalLog) -> int:
+    """How many the run has."""
+    return len(client.views_of(log)[client.find_run(log, "p")])
+
+
+def test_an_answer_that_was_not_taken_yet_holds_when_the_cell_is_edited_behind_its_question(answered, log, world):
+    assert answered.durable(ASKING.replace("last", "other"), grace="0s").value is True
+    assert branches(log) == 2
+    assert world.effects == ["send first", "send other"]
+
+
+def test_such_an_answer_survives_a_death_between_asking_and_taking(answered, log):
+    edited = ASKING.replace("last", "other")
+    for die_after in range(1, 7):
+        answered.durable(edited, die_after=die_after, grace="0s")
+
+    assert answered.durable(edited, grace="0s").value is True
+    assert branches(log) == 2
+
+
+@pytest.mark.parametrize("edit", [("12 mails", "13 mails"), ("first", "other"), ("Go?", "Really?")])
+def test_such_an_answer_does_not_hold_for_another_question_nor_behind_a_change(answered, edit):
+    assert is_parked(answered.durable(ASKING.replace(*edit), reuse="none", grace="0s"))
+
+
+def test_such_an_answer_does_not_hold_on_a_fork_by_a_person(answered, log):
+    client.fork(log, client.find_run(log, "p"), "send")
+
+    assert is_parked(answered.durable(ASKING, grace="0s"))

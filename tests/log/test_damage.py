@@ -447,3 +447,9 @@ def test_the_directory_ignores_itself(tmp_path: Path) -> None:
 
     assert "*" in (log.directory / ".gitignore").read_text().splitlines()
     assert open_directory(log.directory, create=False) == log.id == LocalLog(tmp_path / ".durable").id
+
+
+def test_a_path_at_which_duckdb_keeps_no_database_is_refused_before_anything_is_written(tmp_path: Path) -> None:
+    with pytest.raises(LogUnusable, match=r"`\?`.*JUPYTER_DURABLE_LOG"):
+        LocalLog(tmp_path / "why?" / ".durable")
+    assert not list(tmp_path.iterdir())

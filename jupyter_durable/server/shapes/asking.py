@@ -160,7 +160,7 @@ class CancelQuestion(Shape, frozen=True, kw_only=True):
     run: str
     """Its id."""
     child: str = ""
-    """Path of the child run that alone is cancelled; empty: the whole run."""
+    """Path or number of the child run that alone is cancelled; empty: the whole run."""
     reason: str = ""
 
 
