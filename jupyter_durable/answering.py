@@ -71,8 +71,9 @@ def waiting(log: EventLog, run: str = "") -> list[WaitView]:
         run: id of a run; empty for all.
     """
     found = []
+    views = views_of(log, run or None)  # first of the two: what begins in between is in the order, too
     order = {record.header.execution: number for number, record in enumerate(log.executions(run or None))}
-    for name, branches in views_of(log, run or None).items():
+    for name, branches in views.items():
         view = max(branches, key=lambda b: order[b.newest.header.execution])
         outcome = view.newest.outcome
         closed = view.cancelled is not None or view.undone is not None

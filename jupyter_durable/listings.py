@@ -74,9 +74,10 @@ def views_of(log: EventLog, run: str | None = None) -> dict[str, list[BranchView
 
 def runs(log: EventLog) -> list[RunView]:
     """All runs of a log, the one that ran last first."""
+    views = views_of(log)  # first of the two: what begins in between is in the order, too
     began = {record.header.execution: (number, record.started) for number, record in enumerate(log.executions())}
     listed = []
-    for run, branches in views_of(log).items():
+    for run, branches in views.items():
         newest = max(branches, key=lambda b: began[b.newest.header.execution])
         header, outcome = newest.newest.header, newest.newest.outcome
         listed.append(

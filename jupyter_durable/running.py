@@ -186,6 +186,8 @@ class RunContext:
             if self._task is not None and isinstance(error, asyncio.CancelledError):
                 self._task.uncancel()
             raise execution.reason from None
+        if error is None and execution is not None and execution.forgotten is not None:
+            raise execution.forgotten
         ended = None if execution is None else execution.parked or execution.continued
         if ended is not None and error is not ended:
             raise ended from None

@@ -208,8 +208,12 @@ def _shown_digest(show: Any, key: Any) -> str:
 
 
 def caller_awaits(depth: int = 2) -> bool:
-    """Whether the code that called a word is a coroutine's."""
+    """Whether the code that called a word is a coroutine's, or the own code of a cell that awaits."""
     frame = sys._getframe(depth)
     while frame.f_code.co_name in _INSIDE and frame.f_back is not None:
         frame = frame.f_back
-    return bool(frame.f_code.co_flags & _AWAITS)
+    code = frame.f_code
+    if code.co_flags & _AWAITS:
+        return True
+    here = None if code.co_flags & inspect.CO_NEWLOCALS else current()
+    return here is not None and here.execution.spec.awaits and here.execution.spec.file == code.co_filename
