@@ -20,6 +20,7 @@ from jupyter_durable.engine.waiting import Asked, wait_async, wait_sync
 from jupyter_durable.errors import NotInRun, Undigestable, UsageError
 from jupyter_durable.event_data import WaitInfo
 from jupyter_durable.retry import Duration, parse_duration
+from jupyter_durable.sentences import wrong_name
 from jupyter_durable.values import digest
 
 _AWAITS = inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR | inspect.CO_ITERABLE_COROUTINE
@@ -110,6 +111,8 @@ class WaitingWords:
         __tracebackhide__ = True
         if not isinstance(question, str) or not question.strip():
             raise UsageError('`durable.approve` needs a question: `durable.approve("Send 12 mails?")`.')
+        if isinstance(choices, str):
+            raise UsageError('`choices` is a list of texts: `choices=["yes", "no"]`.')
         options = tuple(choices)
         if not all(isinstance(option, str) and option for option in options) or len(set(options)) < len(options):
             raise UsageError("`choices` are texts, each once, and none is empty.")
@@ -148,8 +151,11 @@ class WaitingWords:
             UsageError: no name, a schema that is none, or a step's body calls it.
         """
         __tracebackhide__ = True
-        if not isinstance(name, str) or not name.strip() or len(name) > 200:
-            raise UsageError('A signal has a name of 1 to 200 characters: `durable.wait_for("payment")`.')
+        if not isinstance(name, str) or (wrong := wrong_name(name)):
+            said = wrong if isinstance(name, str) else "it is no text"
+            raise UsageError(
+                f'A signal has a name of 1 to 200 characters, `durable.wait_for("payment")`, and this is none: {said}.'
+            )
         raw = answers.schema_of(schema)
         accept = answers.acceptor(raw, schema)
 

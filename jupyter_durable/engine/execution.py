@@ -315,6 +315,8 @@ class Execution:
                 self.say_saved()
                 if error is None and (left := unasked(self.replay)) and not self.sealed:
                     self.notice(-1, left)
+                if error is None and not self.sealed and (late := self.cancel_watch.came_too_late()):
+                    self.notice(-1, late)
                 self.outcome = outcome_of(self, error)
                 if not self.in_flight:
                     self._close()

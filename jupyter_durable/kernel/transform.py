@@ -120,7 +120,7 @@ def awaits(source: str) -> bool:
     waiting: list[ast.AST] = [tree] if (tree := parsed(source)) is not None else []
     while waiting:
         node = waiting.pop()
-        if isinstance(node, ast.Await | ast.AsyncFor | ast.AsyncWith) or getattr(node, "is_async", 0):
+        if isinstance(node, ast.Await | ast.AsyncFor | ast.AsyncWith) or getattr(node, "is_async", False):
             return True
         if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
             waiting += ast.iter_child_nodes(node)

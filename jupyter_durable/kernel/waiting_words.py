@@ -103,7 +103,7 @@ def _word(text: str) -> tuple[str, str]:
     except ValueError:  # an apostrophe in an answer
         first, _, after = text.strip().partition(" ")
         return first, after.strip()
-    return word or "", str(lexer.instream.read()).strip()
+    return word or "", "".join(iter(lexer.instream.readline, "")).strip()
 
 
 def signal(console: Console, rest: str) -> str:
@@ -127,4 +127,4 @@ def signal(console: Console, rest: str) -> str:
     else:
         found = waits[0].run if waits else console.find("")
     answering.send(log, found, name, value, via="magic")
-    return f"Signal `{name}` was sent; it is used when the run waits for it."
+    return f"Signal `{name}` was sent; {answering.use_of(log, client.find_child(log, found)[0])}."
