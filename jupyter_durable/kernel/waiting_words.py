@@ -103,7 +103,7 @@ def _word(text: str) -> tuple[str, str]:
     except ValueError:  # an apostrophe in an answer
         first, _, after = text.strip().partition(" ")
         return first, after.strip()
-    return word or "", "".join(iter(lexer.instream.readline, "")).strip()
+    return word or "", "".join(map(str, iter(lexer.instream.readline, ""))).strip()
 
 
 def signal(console: Console, rest: str) -> str:
