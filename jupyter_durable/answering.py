@@ -18,9 +18,9 @@ from jupyter_durable.entries import Entry
 from jupyter_durable.errors import UsageError
 from jupyter_durable.event_data import Signal, WaitInfo
 from jupyter_durable.history import History
-from jupyter_durable.listings import children, grouped, pick_child
+from jupyter_durable.listings import cancelled_scopes, children, grouped, lies_in, pick_child
 from jupyter_durable.log.base import EventLog
-from jupyter_durable.sentences import moment
+from jupyter_durable.sentences import moment, wrong_name
 
 ENDED = ("completed", "failed", "continued")
 """How a branch may stand on which nothing waits any more."""
@@ -86,6 +86,7 @@ def waiting(log: EventLog, run: str = "") -> list[WaitView]:
         signals = log.signals(name)
         history = History(log.history(view.branch))
         children = children_of(history)
+        ending = cancelled_scopes(view.branch, children, signals)
         found += [
             WaitView(
                 run=name,
@@ -104,7 +105,7 @@ def waiting(log: EventLog, run: str = "") -> list[WaitView]:
                 answer=_answer_to(entry, view.branch, history, signals, children),
             )
             for entry in sorted(history.waits, key=lambda each: each.begun)
-            if entry.waits and entry.wait is not None
+            if entry.waits and entry.wait is not None and not lies_in(entry.key.scope, ending)
         ]
     return found
 
@@ -186,6 +187,10 @@ def send(
         UsageError: there is no such run or branch, several child runs have the path, or the run waits for such a signal
             and the value does not fit.
     """
+    if not isinstance(name, str) or (wrong := wrong_name(name)):
+        raise UsageError(
+            f"{name!r:.80} is no name for a signal: {wrong if isinstance(name, str) else 'it is no text'}."
+        )
     if name.startswith("durable."):
         raise UsageError(f"`{name}` is no name for a signal: names that begin with `durable.` are used by the product.")
     found, child = _addressee(log, run)
@@ -210,6 +215,28 @@ def _addressee(log: EventLog, text: str) -> tuple[str, str]:
     listed = children(log, run)
     child = pick_child(listed, name, text)
     return run, child.path if sum(each.path == child.path for each in listed) == 1 else child.request
+
+
+def use_of(log: EventLog, run: str, branch: str = "") -> str:
+    """What becomes of a signal that was sent to a branch, for people; without a full stop.
+
+    Args:
+        log: where the run is.
+        run: id of the run.
+        branch: name or id of the branch; default: the newest.
+    """
+    view = find_branch(log, run, branch)
+    if not view.newest.running:
+        if view.cancelled is not None:
+            return f"the run is cancelled on branch {view.name}: it is kept, and used only if the run is resumed"
+        if view.undone is not None:
+            return f"branch {view.name} of the run is undone: it is kept, and not used there any more"
+        if view.completed:
+            return (
+                f"the run has completed on branch {view.name}: it is kept, and used only if the cell goes on on this "
+                f"branch"
+            )
+    return "it is used when the run waits for it"
 
 
 def value_of(text: str, info: WaitInfo) -> Any:

@@ -10,9 +10,10 @@ from jupyter_durable.engine import remarks
 from jupyter_durable.engine.cancellation import CANCEL, said, write_down
 from jupyter_durable.errors import BranchBusy, UsageError
 from jupyter_durable.event_data import Cancellation, Signal
-from jupyter_durable.listings import children, find_branch, pick_child
+from jupyter_durable.listings import children, find_branch, find_child, pick_child
 from jupyter_durable.log.base import EventLog
 from jupyter_durable.person import who
+from jupyter_durable.sentences import quoted
 
 
 class Cancelled(msgspec.Struct, frozen=True):
@@ -117,6 +118,30 @@ def resume(log: EventLog, run: str, *, by: str = "") -> BranchView:
     head = {record.header.branch: record.last for record in log.executions(run)}[view.branch]
     remarks.write(log, remarks.remark_on(view.newest.header, head, resumed=by or who()))
     return find_branch(log, run, view.branch)
+
+
+def find_resumed(log: EventLog, text: str, notebook: str | None = None) -> str:
+    """Id of the run that is to be resumed.
+
+    Args:
+        log: where to look.
+        text: name or id of the run.
+        notebook: as of `find_run`.
+
+    Raises:
+        UsageError: none is meant; or a child run is, which has no resuming of its own.
+    """
+    if isinstance(text, str) and not text.strip():
+        raise UsageError('Which run? Its name is needed: `durable.resume("report")`.')
+    run, child = find_child(log, text, notebook)
+    if child:
+        name = find_branch(log, run).first.name
+        raise UsageError(
+            f"`{child}` is a child run of `{name}`, and is not resumed alone: `%%durable {quoted(name)} --from "
+            f"{child.rpartition('/')[2]}` begins it anew on a new branch, and `%durable resume {quoted(name)}` is for "
+            f"the whole run."
+        )
+    return run
 
 
 def _refuse(view: BranchView) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from jupyter_durable import errors
-from jupyter_durable.cancelling import cancel, resume
+from jupyter_durable.cancelling import cancel, find_resumed, resume
 from jupyter_durable.comparisons import diff, diff_frame
 from jupyter_durable.engine.forking import fork, switch
 from jupyter_durable.listings import (
@@ -39,8 +39,8 @@ if TYPE_CHECKING:
 
 __all__ = [
     "ChildView", "RunStatus", "RunView", "StepView", "UndoPlan", "UndoRow", "cancel", "children", "connect",
-    "decide", "diff", "diff_frame", "directory", "existing_log", "find_branch", "find_child", "find_run",
-    "fork", "plan_undo", "resume", "runs", "samples", "settle", "sql", "steps", "switch", "views_of", "who",
+    "decide", "diff", "diff_frame", "directory", "existing_log", "find_branch", "find_child", "find_resumed",
+    "find_run", "fork", "plan_undo", "resume", "runs", "samples", "settle", "sql", "steps", "switch", "views_of", "who",
 ]  # fmt: skip
 
 

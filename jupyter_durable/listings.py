@@ -11,8 +11,10 @@ from jupyter_durable.branches import BranchView, group
 from jupyter_durable.branches import Execution as Seen
 from jupyter_durable.call import RUN
 from jupyter_durable.child_runs import children_of, inside_of, path_of, was_cancelled
+from jupyter_durable.engine.cancellation import CANCEL
 from jupyter_durable.engine.waits import child_id
 from jupyter_durable.entries import Entry
+from jupyter_durable.event_data import Signal
 from jupyter_durable.history import History
 from jupyter_durable.keys import inner_scope
 from jupyter_durable.log.base import EventLog, ExecutionRecord
@@ -157,8 +159,9 @@ def children(log: EventLog, run: str, branch: str = "") -> list[ChildView]:
     view = find_branch(log, run, branch)
     history = History(log.history(view.branch))
     found = children_of(history)
+    ending = cancelled_scopes(view.branch, found, log.signals(run) if log.posted(run) else [])
     listed = []
-    for scope, entry in found.items():
+    for scope, entry in _as_tree(found).items():
         path = path_of(found, scope)
         within = inside_of(history, scope)
         listed.append(
@@ -166,12 +169,52 @@ def children(log: EventLog, run: str, branch: str = "") -> list[ChildView]:
                 path=path,
                 number=entry.begun,
                 depth=sum(scope.startswith(f"{each}/") for each in found),
-                status=_child_status(entry, view, any(each.waits for each in within)),
+                status=(
+                    "cancelled"
+                    if lies_in(scope, ending) and entry.state in ("open", "interrupted")
+                    else _child_status(entry, view, any(each.waits for each in within))
+                ),
                 steps=sum(each.kind != RUN for each in within),
                 request=child_id(view.branch, entry.key),
             )
         )
     return listed
+
+
+def cancelled_scopes(branch: str, found: dict[str, Entry], signals: list[Signal]) -> list[str]:
+    """The scopes of child runs that somebody has cancelled and that end when the cell comes to them again.
+
+    Args:
+        branch: id of the branch.
+        found: its child runs, by scope.
+        signals: what lies in the inbox of the run.
+    """
+    asked = {signal.request for signal in signals if signal.name == CANCEL and signal.request}
+    return [
+        scope
+        for scope, entry in found.items()
+        if asked and entry.state in ("open", "interrupted") and child_id(branch, entry.key) in asked
+    ]
+
+
+def lies_in(scope: str, scopes: list[str]) -> bool:
+    """Whether a scope is one of these, or lies in one."""
+    return any(scope == each or scope.startswith(f"{each}/") for each in scopes)
+
+
+def _as_tree(found: dict[str, Entry]) -> dict[str, Entry]:
+    """Child runs by scope, each behind the one that it lies in; those of one parent as they began."""
+    below: dict[str, list[str]] = {}
+    for scope in found:
+        parent = max((each for each in found if scope.startswith(f"{each}/")), key=len, default="")
+        below.setdefault(parent, []).append(scope)
+    ordered: dict[str, Entry] = {}
+    left = below.get("", [])[::-1]
+    while left:
+        scope = left.pop()
+        ordered[scope] = found[scope]
+        left += below.get(scope, [])[::-1]
+    return ordered
 
 
 def _child_status(
@@ -199,6 +242,8 @@ def find_run(log: EventLog, text: str, notebook: str | None = None) -> str:
     Raises:
         UsageError: none, or more than one, is meant.
     """
+    if not isinstance(text, str):
+        raise errors.UsageError(f"A run is meant by its name or id, a text; this is a `{type(text).__qualname__}`.")
     listed = runs(log)
     if not text:
         if not listed:
@@ -233,9 +278,13 @@ def find_child(log: EventLog, text: str, notebook: str | None = None) -> tuple[s
     Raises:
         UsageError: none, or more than one, is meant.
     """
+    if not isinstance(text, str):
+        raise errors.UsageError(f"A run is meant by its name or id, a text; this is a `{type(text).__qualname__}`.")
     names = {view.name for view in runs(log)} | {view.run for view in runs(log)}
     cut = next((i for i in range(len(text), 0, -1) if text[i : i + 1] in ("", "/") and text[:i] in names), len(text))
     run, child = find_run(log, text[:cut], notebook), text[cut + 1 :]
+    if not child and text[cut:]:
+        raise errors.UsageError(f"`{text}` ends before the name of a child run: say `{text[:cut]}` for the whole run.")
     if child:
         pick_child(children(log, run), child, text[:cut])
     return run, child

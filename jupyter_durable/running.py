@@ -21,6 +21,7 @@ from jupyter_durable.errors import RunSealed, RunStopped, UsageError
 from jupyter_durable.log import open_log
 from jupyter_durable.log.base import EventLog
 from jupyter_durable.log.renames import log_of
+from jupyter_durable.sentences import wrong_name
 
 
 def log_directory(beside: str = "") -> str:
@@ -113,6 +114,8 @@ class RunContext:
                 f"own. It shares branch, log and budget with its parent: give it a name alone, and the options to the "
                 f"parent."
             )
+        if wrong := wrong_name(self.name):
+            raise UsageError(f"Child run {self.name!r} cannot be called so: {wrong}.")
         self.execution = frame.execution
         self._child = Child(frame, self.name)
 
@@ -186,6 +189,8 @@ class RunContext:
             if self._task is not None and isinstance(error, asyncio.CancelledError):
                 self._task.uncancel()
             raise execution.reason from None
+        if error is None and execution is not None and execution.forgotten is not None:
+            raise execution.forgotten
         ended = None if execution is None else execution.parked or execution.continued
         if ended is not None and error is not ended:
             raise ended from None

@@ -34,6 +34,23 @@ def quoted(name: str) -> str:
     return name if all(c.isalnum() or c in "-_." for c in name) else f'"{name}"'
 
 
+def wrong_name(name: str, most: int = 200) -> str:
+    """What is wrong with a name that becomes a part of an address, ``RUN/CHILD/SIGNAL``; empty if nothing is.
+
+    >>> wrong_name("page-3"), wrong_name("a/b")
+    ('', 'it holds a `/`, which stands between the parts of an address')
+    """
+    if not name.strip():
+        return "it is empty"
+    if len(name) > most:
+        return f"it is longer than {most} characters"
+    if "/" in name:
+        return "it holds a `/`, which stands between the parts of an address"
+    if any(not c.isprintable() for c in name):
+        return "it holds a control character"
+    return ""
+
+
 def moment(at: float | None) -> str:
     """A time as people read it, with its zone; empty for none."""
     if at is None:

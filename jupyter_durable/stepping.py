@@ -52,7 +52,7 @@ def step(
     fn: Any = None,
     /,
     *,
-    name: str = "",
+    name: str | None = None,
     retries: int = 0,
     backoff: Any = 1.0,
     timeout: str | float | datetime.timedelta | None = None,
@@ -133,6 +133,8 @@ def step(
         raise UsageError(f'`rerun` is "ask", "always" or "reuse", not {rerun!r}.')
     if on_code_change not in (None, "rerun", "reuse", "error"):
         raise UsageError(f'`on_code_change` is "rerun", "reuse" or "error", not {on_code_change!r}.')
+    mutates = mutates if isinstance(mutates, str) or not isinstance(mutates, Iterable) else tuple(mutates)
+    _check(fn, name, key, pure, mutates, version)
     if compensate is not None:
         check_compensation(name or name_of(fn), compensate, pure=pure)
     spec = StepSpec(
@@ -158,6 +160,36 @@ def step(
     )
     KNOWN.define(spec)
     return _wrapped(spec)
+
+
+def _check(fn: Any, name: Any, key: Any, pure: Any, mutates: Any, version: Any) -> None:
+    """Refuse what would be taken for something else without a word.
+
+    Raises:
+        UsageError: an option is of another kind than it must be.
+    """
+    step_name = name or name_of(fn)
+    if name is not None and (not isinstance(name, str) or not name.strip()):
+        raise UsageError(f"`@step(name=...)` of `{name_of(fn)}` is a text that is not empty.")
+    if key is not None and not callable(key):
+        raise UsageError(f"`key` of step `{step_name}` is a function of the step's arguments: `key=lambda ...: ...`.")
+    if not isinstance(pure, bool):
+        raise UsageError(f"`pure` of step `{step_name}` is `True` or `False`.")
+    if isinstance(version, bool) or not isinstance(version, str | int):
+        raise UsageError(f"`version` of step `{step_name}` is a text or a whole number.")
+    if not isinstance(mutates, tuple) or not all(isinstance(each, str) for each in mutates):
+        raise UsageError(f'`mutates` of step `{step_name}` is a list of names of parameters: `mutates=["messages"]`.')
+    try:
+        parameters = inspect.signature(fn).parameters
+    except (TypeError, ValueError):  # a builtin without a signature
+        return
+    if any(each.kind is each.VAR_KEYWORD for each in parameters.values()):
+        return
+    if unknown := [each for each in mutates if each not in parameters]:
+        raise UsageError(
+            f"Step `{step_name}` has no parameter `{unknown[0]}`, which `mutates` names. Its parameters: "
+            f"{', '.join(parameters) or 'none'}."
+        )
 
 
 def _wrapped(spec: StepSpec) -> Any:

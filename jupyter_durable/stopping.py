@@ -40,6 +40,8 @@ class StoppingWords:
         jupyter_durable.errors.UsageError: Which run? Outside of a run its name is needed: `durable.cancel("report")`.
         """
         frame = current()
+        if not isinstance(run, str) or not isinstance(reason, str):
+            raise UsageError('Name of the run and reason are texts: `durable.cancel("report", reason="too long")`.')
         if run:
             log = _log()
             found, child = client.find_child(log, run)
@@ -67,7 +69,7 @@ class StoppingWords:
         jupyter_durable.errors.LogUnusable: ...
         """
         log = _log()
-        client.resume(log, client.find_run(log, run))
+        client.resume(log, client.find_resumed(log, run))
 
 
 def _log() -> EventLog:

@@ -286,7 +286,7 @@ class Undo:
         failed = effort.todo[effort.done]
         return errors.UndoFailed(
             f"Run `{self.name}`, branch `{self.view.name}`: `{failed.spec.name}` of {failed.effect.entry.label} failed "
-            f"with {type(error).__name__}: {redact(str(error))} The undo stopped there: "
+            f"with {type(error).__name__}: {_sentence(redact(str(error)))} The undo stopped there: "
             f"{how_far(effort.todo, effort.done)} `%durable undo {quoted(self.name)} --branch {self.view.name} --yes` "
             f"goes on there.",
             run=self.name, branch=self.view.name,
@@ -369,3 +369,7 @@ def awaits(plan: UndoPlan, spec_of: SpecOf) -> bool:
     """Whether something that the plan would do must be awaited."""
     known: Iterable[Any] = (KNOWN.find(e.entry.key.name, e.compensation) for e in plan.effects)
     return any(fn is not None and spec_of(fn).is_async for fn in known)
+
+
+def _sentence(text: str) -> str:
+    return text if text.endswith((".", "!", "?")) else f"{text}."

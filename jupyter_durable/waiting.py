@@ -20,6 +20,7 @@ from jupyter_durable.engine.waiting import Asked, wait_async, wait_sync
 from jupyter_durable.errors import NotInRun, Undigestable, UsageError
 from jupyter_durable.event_data import WaitInfo
 from jupyter_durable.retry import Duration, parse_duration
+from jupyter_durable.sentences import wrong_name
 from jupyter_durable.values import digest
 
 _AWAITS = inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR | inspect.CO_ITERABLE_COROUTINE
@@ -116,6 +117,8 @@ class WaitingWords:
         __tracebackhide__ = True
         if not isinstance(question, str) or not question.strip():
             raise UsageError('`durable.approve` needs a question: `durable.approve("Send 12 mails?")`.')
+        if isinstance(choices, str):
+            raise UsageError('`choices` is a list of texts: `choices=["yes", "no"]`.')
         options = tuple(choices)
         if not all(isinstance(option, str) and option for option in options) or len(set(options)) < len(options):
             raise UsageError("`choices` are texts, each once, and none is empty.")
@@ -154,8 +157,11 @@ class WaitingWords:
             UsageError: no name, a schema that is none, a timeout longer than 100 years, or a step's body calls it.
         """
         __tracebackhide__ = True
-        if not isinstance(name, str) or not name.strip() or len(name) > 200:
-            raise UsageError('A signal has a name of 1 to 200 characters: `durable.wait_for("payment")`.')
+        if not isinstance(name, str) or (wrong := wrong_name(name)):
+            said = wrong if isinstance(name, str) else "it is no text"
+            raise UsageError(
+                f'A signal has a name of 1 to 200 characters, `durable.wait_for("payment")`, and this is none: {said}.'
+            )
         raw = answers.schema_of(schema)
         accept = answers.acceptor(raw, schema)
 
@@ -225,8 +231,12 @@ def _shown_digest(show: Any, key: Any) -> str:
 
 
 def caller_awaits(depth: int = 2) -> bool:
-    """Whether the code that called a word is a coroutine's."""
+    """Whether the code that called a word is a coroutine's, or the own code of a cell that awaits."""
     frame = sys._getframe(depth)
     while frame.f_code.co_name in _INSIDE and frame.f_back is not None:
         frame = frame.f_back
-    return bool(frame.f_code.co_flags & _AWAITS)
+    code = frame.f_code
+    if code.co_flags & _AWAITS:
+        return True
+    here = None if code.co_flags & inspect.CO_NEWLOCALS else current()
+    return here is not None and here.execution.spec.awaits and here.execution.spec.file == code.co_filename

@@ -136,6 +136,9 @@ class WorkingWords:
         >>> from jupyter_durable import durable
         >>> durable.progress(3, 10, "pages")
         """
+        numbers = [each for each in (i, n) if each is not None]
+        if i is None or not all(hasattr(each, "__float__") or hasattr(each, "__index__") for each in numbers):
+            raise UsageError("`durable.progress(i, n)` takes numbers: how much is done, and how much there is.")
         frame = current()
         if frame is not None and frame.execution.pid == os.getpid():
             show(frame, Progress(done=float(i), total=None if n is None else float(n), text=str(text)))

@@ -39,7 +39,7 @@ def resume(args: Arguments) -> int:
     from jupyter_durable.cli import shapes
 
     log = shapes.open_existing(args.log)
-    run = shapes.find_run(log, args.run)
+    run = client.find_resumed(log, args.run)
     view = client.resume(log, run, by=args.by)
     shape = {"format": shapes.FORMAT, "log": log.location, "run": run, "branch": view.name}
     answer(args, shape, lambda: f"Run {inert(view.first.name)} may go on: run its cell again.")

@@ -134,6 +134,6 @@ def signal(args: Arguments) -> int:
     value = None if args.value is None else answering.value_of(args.value, WaitInfo())
     new = answering.send(log, run, args.name, value, signal_id=args.id, by=args.by, via="command line")
     shape = {"format": shapes.FORMAT, "log": log.location, "run": found, "name": args.name, "new": new}
-    said = "was sent; it is used when the run waits for it" if new else "had been sent before, and counts once"
+    said = f"was sent; {answering.use_of(log, found)}" if new else "had been sent before, and counts once"
     answer(args, shape, lambda: f"Signal {inert(args.name)} {said}.")
     return 0

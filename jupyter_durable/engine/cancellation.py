@@ -17,7 +17,7 @@ from jupyter_durable import clock
 from jupyter_durable.branches import BranchView
 from jupyter_durable.engine import remarks
 from jupyter_durable.errors import RunCancelled
-from jupyter_durable.event_data import Cancellation, Outcome, Signal
+from jupyter_durable.event_data import Cancellation, Notice, Outcome, Signal
 from jupyter_durable.log.base import EventLog
 from jupyter_durable.sentences import moment
 
@@ -130,6 +130,17 @@ class CancelWatch:
                 child = execution.children.of_request(signal.request)
                 if child is not None and child.is_open:
                     child.cancel(cancellation_of(signal))
+
+    def came_too_late(self) -> Notice | None:
+        """What is to be told of a cancellation that the run has not seen before it came to its end."""
+        execution, header = self._execution, self._execution.header
+        if execution.log.posted(header.run) == self._posted:
+            return None
+        found = pending(execution.log, header.run, (header.branch, header.continues), self.used)
+        if found is None:
+            return None
+        message = f"{said(cancellation_of(found))}; that came too late: no await or step of the run came after it"
+        return Notice(kind="note", message=message)
 
     def child_entered(self) -> None:
         """Somebody may have cancelled a child run before it was entered."""

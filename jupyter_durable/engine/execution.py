@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from jupyter_durable import clock, errors
 from jupyter_durable.call import Branch, Call, Execute, Place, Stop, Verdict
 from jupyter_durable.engine import payloads
+from jupyter_durable.engine.awaited import Awaited, never_awaited
 from jupyter_durable.engine.blame import with_difference
 from jupyter_durable.engine.budget import Budget, StepCount, parse_budget
 from jupyter_durable.engine.cancellation import CancelWatch
@@ -108,6 +109,9 @@ class Execution:
         self.room: Room | None = None  # where its waits are
         self.ended = False
         self.outcome: Outcome | None = None
+        self.unawaited: dict[int, Awaited] = {}  # what words gave to be awaited, and nobody has awaited yet
+        self.forgotten: errors.UsageError | None = None
+        """What the end of the cell must say about them, although it came to its end."""
         self.in_flight: dict[int, Attempt] = {}
         """Seq of the intent -> attempt that runs right now."""
         self.undoable = Undoable()
@@ -303,11 +307,16 @@ class Execution:
             self._before_end()
             self.ended = True
             PATCHES.uninstall(self.loop)
+            left_out = never_awaited(self)
+            if error is None and not self.sealed:
+                error = self.forgotten = left_out
             try:
                 leave_nothing_running(self)
                 self.say_saved()
                 if error is None and (left := unasked(self.replay)) and not self.sealed:
                     self.notice(-1, left)
+                if error is None and not self.sealed and (late := self.cancel_watch.came_too_late()):
+                    self.notice(-1, late)
                 self.outcome = outcome_of(self, error)
                 if not self.in_flight:
                     self._close()

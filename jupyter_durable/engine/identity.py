@@ -21,6 +21,7 @@ from types import CodeType
 from typing import Any
 
 from jupyter_durable.engine import timers
+from jupyter_durable.engine.awaited import Awaited
 from jupyter_durable.engine.context import CURRENT, bind_task, current, in_thread
 from jupyter_durable.errors import Undigestable
 from jupyter_durable.values.digest import digest
@@ -74,7 +75,7 @@ def describe_coroutine(coro: Any) -> str | None:
     local = frame.f_locals
     if code.co_name in ("_run_wrapped_task", "_wrap_awaitable"):  # anyio's and asyncio's wrappers around user code
         inner = local.get("coro", local.get("awaitable"))
-        if inspect.iscoroutine(inner):
+        if inspect.iscoroutine(inner) or isinstance(inner, Awaited):
             return describe_coroutine(inner)
     count = code.co_argcount + code.co_kwonlyargcount
     count += bool(code.co_flags & inspect.CO_VARARGS) + bool(code.co_flags & inspect.CO_VARKEYWORDS)
@@ -103,6 +104,8 @@ class TaskFactory:
 
     def __call__(self, loop: asyncio.AbstractEventLoop, coro: Any, **options: Any) -> Any:
         """Make a task; asyncio calls this."""
+        if isinstance(coro, Awaited):
+            coro.taken()
         frame = current()
         if frame is None or frame.execution.ended or _made_by_wait_for():
             return self._make(loop, coro, **options)

@@ -18,6 +18,7 @@ import msgspec
 
 from jupyter_durable.call import Adopt, Call, Execute, Recorded
 from jupyter_durable.engine.attempt import Attempt
+from jupyter_durable.engine.awaited import Awaited
 from jupyter_durable.engine.context import Frame, current, in_thread
 from jupyter_durable.engine.crew import Tasks, Threads, Work
 from jupyter_durable.engine.elsewhere import Pool, sent_to
@@ -197,7 +198,7 @@ def map_sync(mapping: Mapping) -> list[Any]:
 
 def map_async(mapping: Mapping) -> Coroutine[Any, Any, list[Any]]:
     """Carry it out as a part of the event loop. The identities were taken already, before any await."""
-    return _drive(mapping)
+    return Awaited(mapping.execution, "durable.map", _drive(mapping))
 
 
 async def _drive(mapping: Mapping) -> list[Any]:

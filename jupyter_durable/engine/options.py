@@ -30,6 +30,8 @@ class RunSpec(msgspec.Struct):
     """Digest of the cell's canonical AST."""
     file: str = ""
     """What the cell's compiled code calls its file; empty outside of a cell."""
+    awaits: bool = False
+    """The cell's own code awaits somewhere. IPython compiles each statement alone, so none of them shows it."""
     namespace: Mapping[str, Any] | MutableMapping[str, Any] = msgspec.field(default_factory=dict)
     reads: frozenset[str] = frozenset()
     """Global names that the cell reads."""

@@ -13,6 +13,7 @@ import msgspec
 from jupyter_durable import errors
 from jupyter_durable.call import LATER, Adopt, Call, Execute, Recorded
 from jupyter_durable.engine import payloads
+from jupyter_durable.engine.awaited import Awaited
 from jupyter_durable.engine.context import Frame
 from jupyter_durable.engine.execution import Execution
 from jupyter_durable.engine.handing_out import hand_out, note, wait_for_turn
@@ -62,7 +63,8 @@ def wait_sync(frame: Frame, asked: Asked) -> Any:
 def wait_async(frame: Frame, asked: Asked) -> Coroutine[Any, Any, Any]:
     """Wait as a part of the event loop. The identity is taken now, before any await."""
     call = _call(frame, asked)
-    return _drive(frame.execution, asked, call, frame.execution.ask(call, early=True))
+    verdict = frame.execution.ask(call, early=True)
+    return Awaited(frame.execution, asked.word, _drive(frame.execution, asked, call, verdict))
 
 
 async def _drive(execution: Execution, asked: Asked, call: Call, verdict: Any) -> Any:

@@ -29,6 +29,7 @@ from jupyter_durable.errors import NotAnswered, Parked
 from jupyter_durable.event_data import About, AttemptInfo, Payload, Receipt, Signal, WaitInfo
 from jupyter_durable.events import SignalReceived, StepCancelled, StepCompleted, StepFailed, WaitStarted
 from jupyter_durable.keys import Key
+from jupyter_durable.sentences import quoted
 
 if TYPE_CHECKING:
     from jupyter_durable.engine.execution import Execution
@@ -286,9 +287,12 @@ class Room:
         number = asks[0].number if asks else 0
         how = ""
         if asks and asks[0].call.kind == "approval":
-            how = f" Answer with `%durable approve {number}`, in the panel, or by `jupyter durable approve`."
+            typed = f"{quoted(execution.run_name)} {number} {'|'.join(asks[0].info.choices) or 'yes'}"
+            how = f" Answer with `%durable approve {typed}`, in the panel, or by `jupyter durable approve`."
         elif asks:
-            how = f" Send it with `%durable signal {asks[0].call.name} VALUE` or by `jupyter durable signal`."
+            child = execution.children.around(asks[0].call.place)
+            to = execution.run_name if child is None else f"{execution.run_name}/{child.path}"
+            how = f" Send it with `%durable signal {quoted(to)}/{asks[0].call.name} VALUE` or `jupyter durable signal`."
         parked = Parked(
             f"{execution.place_of_run()} waits {'; '.join(said)}.{how} The cell goes on from here when it runs again.",
             **execution.where,

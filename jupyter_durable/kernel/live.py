@@ -36,6 +36,7 @@ from jupyter_durable.kernel.identity import (
 from jupyter_durable.kernel.interrupt import Interrupts
 from jupyter_durable.kernel.passes import Passes, attended
 from jupyter_durable.kernel.tracebacks import ErrorHandler
+from jupyter_durable.kernel.transform import awaits
 from jupyter_durable.kernel.waking import ParkedCell, Waker
 from jupyter_durable.log import open_log
 from jupyter_durable.log.base import EventLog, ExecutionRecord
@@ -254,6 +255,7 @@ class LiveCell:
         cell = CellFacts(*cell_ids(info.cell_id), header.name, cell_digest(source))
         spec, notices = around.spec(cell, info.raw_cell, source, header.flags)
         spec.loop = loop
+        spec.awaits = awaits(source)
         shell = self._shell
         transformed = getattr(info, "transformed_cell", None) or shell.transform_cell(info.raw_cell)
         spec.file = shell.compile.get_code_name(info.raw_cell, transformed, shell.execution_count)
@@ -333,6 +335,8 @@ class LiveCell:
             execution.end(error)
         except LogError as refused:
             return refused
+        if execution.forgotten is not None:
+            return execution.forgotten
         if error is None and execution.sealed:
             if execution.outcome is not None and execution.outcome.status == "continued":
                 return None

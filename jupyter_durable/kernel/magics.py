@@ -346,7 +346,7 @@ WORDS: dict[str, Word] = {
     "diff": Word("diff [RUN] [A B]", "two branches side by side; without names the newest and its origin", diff),
     "samples": Word("samples [RUN]", "the samples that `%%durable NAME --sample K` has made", samples),
     "waiting": Word("waiting [RUN]", "what runs wait for, and how to answer", waiting),
-    "approve": Word("approve [NUMBER] ANSWER", "answer what a run asks: yes, no, or one of its choices", approve),
+    "approve": Word("approve [[RUN] NUMBER] ANSWER", "answer what a run asks: yes, no, or one of its choices", approve),
     "signal": Word("signal [RUN/]NAME [VALUE]", "send a signal to a run; the value is JSON or text", signal),
     "children": Word("children [RUN]", "the child runs of a run, as a tree, and how each stands", children),
     "cancel": Word("cancel RUN[/CHILD] [REASON]", "end a run, or a child run, at its next await or step", cancel),

@@ -35,7 +35,10 @@ def cancel(console: Console, rest: str) -> str:
 
 def resume(console: Console, rest: str) -> str:
     """``%durable resume``."""
-    view = client.resume(console.log, console.find(rest))
+    text = rest.strip("\"'")
+    notebook = console.hooks.surroundings.notebook_id or None
+    run = client.find_resumed(console.log, text, notebook) if text else console.find("")
+    view = client.resume(console.log, run)
     return f"Run `{view.first.name}`, branch `{view.name}` may go on: run its cell again."
 
 

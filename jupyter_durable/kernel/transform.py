@@ -111,6 +111,22 @@ def parsed(source: str) -> ast.Module | None:
             return None
 
 
+def awaits(source: str) -> bool:
+    r"""Whether the own code of a cell awaits, outside of the functions in it.
+
+    >>> awaits("x = 1\nawait f(x)"), awaits("async def f():\n    await g()")
+    (True, False)
+    """
+    waiting: list[ast.AST] = [tree] if (tree := parsed(source)) is not None else []
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, ast.Await | ast.AsyncFor | ast.AsyncWith) or getattr(node, "is_async", False):
+            return True
+        if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
+            waiting += ast.iter_child_nodes(node)
+    return False
+
+
 def first_error(tree: ast.Module, filename: str, flags: int) -> ast.Module | None:
     """The statement that does not compile, as a tree of its own; ``None`` if all do.
 

@@ -70,13 +70,14 @@ def signal(view: LogView, question: SignalQuestion, by: str) -> Done:
         view.log, question.run, question.name, value,
         signal_id=question.id, branch=branch.branch, by=by, via="panel",
     )  # fmt: skip
+    use = answering.use_of(view.log, question.run, branch.branch)
     return Done(
         log=view.name,
         run=question.run,
         branch=branch.branch,
         branch_name=branch.name,
         by=by,
-        message="Sent. It is used when the run waits for it." if new else "It had been sent before, and counts once.",
+        message=f"Sent. {use[:1].upper()}{use[1:]}." if new else "It had been sent before, and counts once.",
     )
 
 

@@ -224,3 +224,27 @@ def test_waking_needs_a_kernel_with_the_extension():
 
     with pytest.raises(errors.UsageError, match="first `%load_ext jupyter_durable`"):
         durable.wake()
+
+
+def test_a_cell_that_awaits_anywhere_gets_something_to_await_from_every_word(kernel, log):
+    cell = (
+        "%%durable tasks --grace 0s\ntask = asyncio.create_task(durable.approve('Ship?'))\n"
+        "naps = [durable.sleep('10ms'), durable.sleep('20ms')]\nmany = durable.map(abs, [-1, 2])\n"
+        "said = await task\nawait asyncio.gather(*naps)\n[said, await many]"
+    )
+    assert kernel.run(cell).reply["ename"] == "Parked"
+    answering.answer(log(), "", True)
+
+    for _ in range(2):
+        assert kernel.ok(cell).results == ["[True, [1, 2]]"]
+
+
+def test_a_word_that_is_not_awaited_in_such_a_cell_is_told_with_its_line(kernel, log):
+    forgotten = kernel.run("%%durable forgotten\nx = 1\ndurable.sleep('1h')\nawait asyncio.sleep(0)")
+    assert "`durable.sleep` in line 3 was never awaited" in forgotten.error
+
+    used = kernel.run(
+        "%%durable used\nasync def go():\n    if durable.approve('Pay?'):\n        return 'paid'\nawait go()"
+    )
+    assert "`durable.approve` in line 3 (`go`) was used without `await`" in used.error
+    assert answering.waiting(log()) == []
