@@ -94,5 +94,6 @@ def test_a_cell_is_answered_in_its_output_while_it_waits_and_from_a_saved_output
     page.locator(".jp-Durable-dot[aria-label='Durable run order: completed']").wait_for()
     asked.wait_for(state="detached")
     assert effects(jupyter) == ["drafted", "sent-True", "ordered", "paid-31.5-card"]
+    page.locator(f"{IN_FRONT} .jp-OutputArea-executeResult", has_text="'paid-31.5-card'").wait_for()
     assert page.get_by_role("dialog").count() == 0
     assert page.evaluate("() => typeof window.owned") == "undefined"

@@ -46,7 +46,7 @@ export function CellWaits({ notebook, asked, sure, runCell }: ICellWaitsProps): 
       ))}
       {over.map(wait => (
         <p key={wait.request} className="jp-Durable-note">
-          {waitTitle(wait, words)}{' '}
+          <strong>{waitTitle(wait, words)}</strong>{' '}
           {wait.answered
             ? words.__(
                 'Answered by %1 (%2), %3.',
