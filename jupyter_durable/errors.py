@@ -217,7 +217,8 @@ class NotAnswered(DurableError, TimeoutError):
 class Parked(DurableControl):
     """The run waits for a signal or a timer; its cell has ended and goes on when it is run again.
 
-    Facts: ``run``, ``branch``, ``waits`` (what for, as sentences), ``until`` (when a timer fires, if one does).
+    Facts: ``run``, ``branch``, ``waits`` (what for, as sentences), ``until`` (when a timer fires, if one does),
+    ``requests`` (ids of what somebody may answer).
     """
 
 

@@ -298,6 +298,7 @@ class Room:
             **execution.where,
             waits=said,
             until=min(moments, default=None),
+            requests=[wait.info.request for wait in asks],
             about=tuple(
                 About(step=wait.number, name=wait.call.name, n=wait.call.n, kind=wait.call.kind) for wait in self.waits
             ),

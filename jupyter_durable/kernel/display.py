@@ -19,6 +19,7 @@ from jupyter_durable.engine.stats import StepRow
 from jupyter_durable.engine.tally import money, tokens_text
 from jupyter_durable.engine.waits import Wait
 from jupyter_durable.event_data import Usage
+from jupyter_durable.kernel.wait_buttons import waits_entry
 from jupyter_durable.sentences import quoted
 
 FIRST_AFTER = 0.3
@@ -306,7 +307,7 @@ class Summary:
             update = bool(self._id)
             self._id = self._id or f"durable-{self.execution.header.execution}"
             self.shell.display_pub.publish(
-                {"text/plain": as_text(view), "text/html": as_html(view)},
+                {"text/plain": as_text(view), "text/html": as_html(view), **waits_entry(self.execution)},
                 {},
                 transient={"display_id": self._id},
                 update=update,

@@ -6,6 +6,7 @@ import { ISettingRegistry } from '@jupyterlab/settingregistry';
 import { IStatusBar } from '@jupyterlab/statusbar';
 import { ITranslator, nullTranslator } from '@jupyterlab/translation';
 import type { IActions } from './actions';
+import { CellButtons } from './cellButtons';
 import { cellName, reveal } from './cells';
 import { addCommands } from './commands';
 import { goTo, goToWait, waitingRuns, waits } from './components/waiting';
@@ -95,6 +96,7 @@ function activate(
   const notices = new Notices(host, answer);
   const resuming = new Resuming(host, notices);
   const following = new Following(host, resuming);
+  new CellButtons(host);
   const views = new ViewsArea(app, options);
   panel.shown.connect(() => notices.seen());
 

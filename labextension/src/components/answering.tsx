@@ -1,6 +1,7 @@
 /** One wait: what it is about, and the buttons or the form by which it is answered. */
 import * as React from 'react';
 import type { IActions } from '../actions';
+import type { Api } from '../api';
 import { moment } from '../format';
 import { filled, formOf, type IField } from '../schemaForm';
 import type { IOutputView, IWaitItem } from '../shapes';
@@ -21,7 +22,7 @@ export interface IAnswers {
 
 const NOTHING = { request: '', said: '', refused: false };
 
-export function useAnswers(store: Store): IAnswers {
+export function useAnswers(store: Pick<Store, 'refresh'> & { api: Api | null }): IAnswers {
   const [state, set] = React.useState(NOTHING);
   const busy = React.useRef(false);
   const send = (wait: IWaitItem, value: unknown): void => {
@@ -170,7 +171,8 @@ interface IAskProps {
   send: (value: unknown) => void;
 }
 
-function Ask({ wait, open, problem, send }: IAskProps): JSX.Element {
+/** The buttons or the form by which an open wait is answered. */
+export function Ask({ wait, open, problem, send }: IAskProps): JSX.Element {
   const words = useWords();
   const [form, setForm] = React.useState(open);
   const buttons = (children: React.ReactNode): JSX.Element => (
