@@ -65,8 +65,8 @@ def parse_python(text: str) -> ast.Module:
     try:
         return ast.parse(text, _FILE)
     except SystemError:
-        # Python 3.11 counts depth for the whole process: a finalizer that formats a traceback in the middle, and parses a
-        # line for that, upsets it. The next time it counts from the start.
+        # Python 3.11 counts depth for the whole process: a finalizer that formats a traceback in the middle, and parses
+        # a line for that, upsets it. The next time it counts from the start.
         return ast.parse(text, _FILE)
     except SyntaxError:
         with warnings.catch_warnings():  # only here, as it is not safe among threads
