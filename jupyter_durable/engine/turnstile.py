@@ -6,7 +6,7 @@ that is deterministic apart from that order cannot deadlock here. Where the orde
 then, a smaller semaphore, glue that waited for the network), the earliest one asked for is handed out and the replay
 is marked *order relaxed*.
 
-Synchronous steps mark their moments and never wait.
+Synchronous steps mark their moments; in threads they wait in `order`.
 """
 
 from __future__ import annotations
