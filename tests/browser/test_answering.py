@@ -243,8 +243,8 @@ import asyncio
 await asyncio.gather(
     durable.approve(EVIL, show=EVIL, choices=[EVIL[:60], "no"]),
     durable.approve("A table?", show=Evil(), key=1),
-    durable.wait_for(EVIL[:90], schema={{"type": "object", "properties": {{EVIL[:70]: {{"enum": [EVIL]}}}},
-                     "title": EVIL, "description": EVIL}}),
+    durable.wait_for(EVIL[:90].replace("/", "|"), schema={{
+        "type": "object", "properties": {{EVIL[:70]: {{"enum": [EVIL]}}}}, "title": EVIL, "description": EVIL}}),
 )
 """
 
