@@ -83,14 +83,19 @@ class RunContext:
         """The live execution, inside of the block."""
         self._child: Child | None = None
         self._token: Token[Frame | None] | None = None
+        self._cut = False
         self._task: asyncio.Task[Any] | None = None
         """What runs the block, if that can be cancelled."""
 
     def _end_await(self) -> None:
         """Somebody has cancelled the run: what the block awaits ends."""
-        task = self._task
-        if task is not None and not task.done():
-            task.get_loop().call_soon_threadsafe(task.cancel)
+        if self._task is not None:
+            self._task.get_loop().call_soon_threadsafe(self._cut_now)
+
+    def _cut_now(self) -> None:
+        """The block may have come to a step first, and have been left by then."""
+        if self._task is not None and self.execution is not None and not self.execution.ended:
+            self._cut = self._task.cancel()
 
     def _begin(self, loop: asyncio.AbstractEventLoop | None) -> Self:
         frame = current()
@@ -186,7 +191,7 @@ class RunContext:
             raise carried.error.with_traceback(carried.__traceback__) from None
         execution = self.execution
         if execution is not None and execution.cancelled is not None and execution.reason is not None:
-            if self._task is not None and isinstance(error, asyncio.CancelledError):
+            if self._cut and self._task is not None:
                 self._task.uncancel()
             raise execution.reason from None
         if error is None and execution is not None and execution.forgotten is not None:

@@ -66,6 +66,9 @@ class Child:
         self._why = verdict.why if isinstance(verdict, Execute) else ""
         self._row = StepRow(-1, name, "running", 0.0, self._why, RUN)
         self._begun = clock.monotonic()
+        self._inside = True
+        self._cut = False
+        """Its task was cancelled to end what its block awaits."""
         if self.entry is None:
             if isinstance(verdict, Execute) and verdict.instead_of is not None:
                 self.error = self._recorded_error(verdict.instead_of)  # cancelled on the branch of origin
@@ -131,9 +134,13 @@ class Child:
         mark_failure(self.error, self.seq if self.entry is None or self.seq >= 0 else self.entry.seq)
         if self.execution.room is not None:
             self.execution.room.end_inside(self.place, self.error)
-        task = self.task
-        if task is not None and not task.done():
-            task.get_loop().call_soon_threadsafe(task.cancel)
+        if self.task is not None:
+            self.task.get_loop().call_soon_threadsafe(self._end_await)
+
+    def _end_await(self) -> None:
+        """End what the block awaits. It may have come to a step first, and have been left by then."""
+        if self._inside and self.task is not None:
+            self._cut = self.task.cancel()
 
     async def leave_in_turn(self, error: BaseException | None) -> BaseException | None:
         """The same as `leave`, in the recorded order of ends."""
@@ -164,6 +171,9 @@ class Child:
             CURRENT.set(None)  # the block was left in another context than it was entered in
         execution = self.execution
         execution.children.left(self)
+        self._inside = False
+        if self._cut and self.task is not None:
+            self.task.uncancel()
         instead = self._cancelled(error)
         error = error if instead is None else instead
         if self._tells_nothing(error):
@@ -182,8 +192,6 @@ class Child:
     def _cancelled(self, error: BaseException | None) -> ChildCancelled | None:
         if self.error is None or error is self.error or self.execution.sealed or self.execution.ended:
             return None
-        if isinstance(error, asyncio.CancelledError) and self.task is not None and self.task.cancelling():
-            self.task.uncancel()
         return self.error
 
     def _tells_nothing(self, error: BaseException | None) -> bool:

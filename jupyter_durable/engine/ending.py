@@ -25,11 +25,11 @@ def outcome_of(execution: Execution, error: BaseException | None) -> Outcome:
     if isinstance(error, RunStopped):
         error = error.error.with_traceback(error.__traceback__)
     if execution.cancelled is not None:
-        return _cancelled(execution)
+        return _without_error(execution, "cancelled")
     if execution.parked is not None and not execution.interrupted:
-        return _parked(execution)
+        return _without_error(execution, "parked")
     if execution.continued is not None and not execution.interrupted:
-        return _continued(execution)
+        return _without_error(execution, "continued")
     if error is None:
         status: Literal["completed", "failed", "interrupted", "stopped"] = "completed"
     elif execution.interrupted or isinstance(error, KeyboardInterrupt | asyncio.CancelledError):
@@ -53,40 +53,17 @@ def outcome_of(execution: Execution, error: BaseException | None) -> Outcome:
     )
 
 
-def _parked(execution: Execution) -> Outcome:
-    """It waits, and nothing is wrong: no error, and nothing to be tried again."""
-    assert execution.parked is not None
+def _without_error(execution: Execution, status: Literal["parked", "continued", "cancelled"]) -> Outcome:
+    """It ended on purpose: whatever that became on its way out of the cell is no error, and nothing is tried again."""
     return Outcome(
-        status="parked",
+        status=status,
         inputs=execution.end_inputs(),
         state=execution.book.state(),
         replayed=execution.stats.replayed + execution.stats.adopted,
         live=execution.stats.live,
-        about=execution.parked.facts.get("about", ()),
-    )
-
-
-def _continued(execution: Execution) -> Outcome:
-    """It has come to its end, and hands its state on."""
-    return Outcome(
-        status="continued",
-        carried=execution.carried,
-        inputs=execution.end_inputs(),
-        state=execution.book.state(),
-        replayed=execution.stats.replayed + execution.stats.adopted,
-        live=execution.stats.live,
-    )
-
-
-def _cancelled(execution: Execution) -> Outcome:
-    """Somebody has cancelled it; whatever error that became on its way out of the cell is none of the program's."""
-    return Outcome(
-        status="cancelled",
-        cancelled=execution.cancelled,
-        inputs=execution.end_inputs(),
-        state=execution.book.state(),
-        replayed=execution.stats.replayed + execution.stats.adopted,
-        live=execution.stats.live,
+        cancelled=execution.cancelled if status == "cancelled" else None,
+        carried=execution.carried if status == "continued" else None,
+        about=execution.parked.facts.get("about", ()) if status == "parked" and execution.parked is not None else (),
     )
 
 

@@ -163,8 +163,13 @@ class Interrupts:
     def _end_await(self) -> None:
         """Somebody has cancelled the run from outside: what the cell awaits ends. Other code comes to a step itself."""
         task = self._task
-        if task is not None and not task.done():
-            task.get_loop().call_soon_threadsafe(task.cancel)
+        if task is not None:
+            task.get_loop().call_soon_threadsafe(self._cut_now)
+
+    def _cut_now(self) -> None:
+        """The cell may have come to a step first, and have ended by then."""
+        if self.state == "running" and self._task is not None:
+            self._task.cancel()
 
     def _force(self) -> None:
         """A second press: the code may have swallowed the first."""

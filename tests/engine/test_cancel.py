@@ -10,7 +10,7 @@ import pytest
 
 from jupyter_durable import answering, client, durable, step
 from jupyter_durable.engine import cancellation
-from jupyter_durable.errors import Parked, RunCancelled, UsageError
+from jupyter_durable.errors import ChildCancelled, Parked, RunCancelled, UsageError
 from jupyter_durable.history import History
 from tests.engine.harness import MortalLog, World, play
 
@@ -174,6 +174,43 @@ def test_the_task_of_a_cancelled_run_can_go_on_with_other_things(log):
         return "not cancelled"
 
     assert asyncio.run(main()) == "went on, 0 cancels pending"
+
+
+def test_a_run_that_saw_the_cancel_at_a_step_leaves_its_task_alone_afterwards(log, monkeypatch):
+    monkeypatch.setattr(cancellation, "EVERY", 0.0)
+
+    async def main() -> str:
+        try:
+            async with durable.run("p", log=log):
+                await work("one")
+                client.cancel(log, run_of(log))
+                await work("two")
+        except RunCancelled:
+            for _ in range(5):
+                await asyncio.sleep(0)
+            return "went on"
+        return "not cancelled"
+
+    assert asyncio.run(main()) == "went on"
+    assert WORLD.effects == ["one"]
+
+
+def test_a_parent_goes_on_after_a_child_that_saw_the_cancel_at_a_step(log, monkeypatch):
+    monkeypatch.setattr(cancellation, "EVERY", 0.0)
+
+    async def program() -> str:
+        try:
+            async with durable.run("ada"):
+                await work("one")
+                client.cancel(log, run_of(log), child="ada")
+                await work("two")
+        except ChildCancelled:
+            await asyncio.sleep(0.001)
+            return await work("instead")
+        return "not cancelled"
+
+    assert asyncio.run(_run(log, program)) == "did instead"
+    assert WORLD.effects == ["one", "instead"]
 
 
 def test_code_that_swallows_every_exception_executes_nothing_after_the_cancel(log):
